@@ -81,7 +81,9 @@ class Listing:
         if value.vt in (VarEnum.VT_NULL, VarEnum.VT_EMPTY):
             return []
         if value.vt != VarEnum.VT_VECTOR | VarEnum.VT_LPWSTR:  # MQMR-3.2.4-06
-            raise ProtocolViolation(f"{self._host} gives no names of queues, but a value of type {value.vt:#06x}")
+            raise ProtocolViolation(
+                f"{self._host} gives no names of queues, but a value of type {value.vt:#06x}"
+            )
         names = plain(value)
         if len(names) > QUEUES_MAX:
             raise ProtocolViolation(f"{self._host} lists more than {QUEUES_MAX:,} queues")

@@ -37,11 +37,10 @@ from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, QUEUE_BYTES, Kind
 from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.sharing import violates_sharing
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
-_PEEKS: Final = (QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS)
 _SEND: Final = QueueAccessType.SEND_ACCESS
-_RECEIVE: Final = QueueAccessType.RECEIVE_ACCESS
 _CREATION_ATTRIBUTES: Final = {  # DMPR-3.1.7.1.33-12
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
     "transactional", "multicast_address", "security", "base_priority",
@@ -163,10 +162,7 @@ class Queues:
         self.announce_groups()
 
     def announce_groups(self) -> None:
-        """Notify the owner of the multicast groups that queues listen to, if they have changed.
-
-        While the queue manager is offline there are none.
-        """
+        """Notify the owner of the multicast groups that queues listen to, none offline, if they have changed."""
         online = self._context.queue_manager.connection_active
         groups = self.lookup.multicast_groups if online else frozenset()
         if groups != self._groups:
@@ -276,7 +272,7 @@ class Queues:
             return status, None
         if not _may_open(queue, user, access_type):
             return HResult.MQ_ERROR_ACCESS_DENIED, None
-        if _violates_sharing(queue, access_type, share_mode):
+        if violates_sharing(queue, access_type, share_mode):
             return HResult.MQ_ERROR_SHARING_VIOLATION, None
         descriptor = self._descriptor(expanded, access_type, share_mode, queue, user)
         # DMPR-3.1.7.1.5-24, DMPR-3.1.1-08, DMPR-3.1.1.2-33, DMPR-3.1.1.16-05
@@ -470,22 +466,20 @@ class Queues:
     def take_offline(self) -> None:
         """Take Offline: [MS-MQDMPR] 3.1.4.12."""
         manager = self._context.queue_manager
-        if not manager.connection_active:
-            return
-        manager.connection_active = False  # DMPR-3.1.4.12-01
-        for subscriber in self._context.subscribers:
-            subscriber.taken_offline()  # MQMR-3.1.4.2-15
-        self.announce_groups()
+        if manager.connection_active:
+            manager.connection_active = False  # DMPR-3.1.4.12-01
+            for subscriber in self._context.subscribers:
+                subscriber.taken_offline()  # MQMR-3.1.4.2-15
+            self.announce_groups()
 
     def bring_online(self) -> None:
         """Bring Online: [MS-MQDMPR] 3.1.4.13."""
         manager = self._context.queue_manager
-        if manager.connection_active:
-            return
-        manager.connection_active = True  # DMPR-3.1.4.13-01
-        self.announce_groups()
-        for subscriber in self._context.subscribers:
-            subscriber.brought_online()  # MQMR-3.1.4.2-14
+        if not manager.connection_active:
+            manager.connection_active = True  # DMPR-3.1.4.13-01
+            self.announce_groups()
+            for subscriber in self._context.subscribers:
+                subscriber.brought_online()  # MQMR-3.1.4.2-14
 
 
 def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessType) -> bool:
@@ -502,15 +496,3 @@ def memory_kind(queue: OutgoingQueue) -> Kind:
 def outgoing_bytes(destination: FormatName) -> int:
     """Return the bytes of memory of an outgoing queue."""
     return QUEUE_BYTES + CHARACTER_BYTES * len(destination.canonical)
-
-
-def _violates_sharing(queue: Queue, access_type: QueueAccessType, share_mode: QueueShareMode) -> bool:
-    """Whether opening a queue conflicts with another descriptor of it."""
-    denies = share_mode is QueueShareMode.DENY_RECEIVE  # DMPR-3.1.7.1.5-20 and -23
-    for other, other_share in +queue.opened_for:
-        excludes = other_share is QueueShareMode.DENY_RECEIVE and access_type is _RECEIVE
-        if other is _RECEIVE and (denies or excludes):  # DMPR-3.1.7.1.5-20, -21 and -23
-            return True
-        if other in _PEEKS and excludes:  # DMPR-3.1.7.1.5-22
-            return True
-    return False

@@ -10,7 +10,7 @@ from msmqwire.constants import MQ_OK
 from msmqwire.errors import InvalidName, MalformedPacket, RpcFault
 from msmqwire.management.constants import REQUEST_MAX, ObjectType, Opnum, action_of
 from msmqwire.management.interface import INTERFACE, parse_request
-from msmqwire.names.printable import cut, safe
+from msmqwire.names.printable import counted, cut, safe
 from msmqwire.qm.model.effects import RpcAnswer
 from msmqwire.qm.model.enumerations import ManageAccess
 from msmqwire.qm.protocols.management.engine import Results
@@ -64,7 +64,9 @@ class ManagementCalls:
         """Return the arguments of a call. Raises RpcFault with the status to answer."""
         if len(event.stub) > REQUEST_MAX:
             self.faults += 1
-            raise RpcFault(FaultStatus.NCA_S_FAULT_REMOTE_NO_MEMORY, f"{len(event.stub)} bytes of arguments")
+            raise RpcFault(
+                FaultStatus.NCA_S_FAULT_REMOTE_NO_MEMORY, f"{counted(len(event.stub), 'byte')} of arguments"
+            )
         syntax = SYNTAXES[event.transfer_syntax].ordered(big_endian=event.big_endian)
         try:
             return parse_request(event.opnum, event.stub, syntax)  # MQMR-3.1.4-01, MQMR-3.1.4-02
