@@ -93,16 +93,27 @@ def wrong_value(error: InvalidValue, **options_of: str) -> BadParameter:
     return BadParameter(error.why, param_hint=option) if option in options else BadParameter(str(error))
 
 
-def run_reporting_errors(run: Callable[[], Any]) -> None:
-    """Run a command; print an error as one JSON object, and exit with its status."""
+def run_reporting_errors(run: Callable[[], Any], advice: Callable[[MsmqError], str] | None = None) -> None:
+    """Run a command; print an error as one JSON object, and exit with its status.
+
+    `advice` returns what to do about an error, which is printed behind its reason; an empty text for nothing.
+    """
     try:
         run()
     except NoInput as exc:
         say(str(exc))
         raise Exit(EX_NOINPUT) from None
     except MsmqError as exc:
-        say(_shown(exc))
+        say(_with(_shown(exc), "" if advice is None else advice(exc)))
         raise Exit(status_of(exc)) from None
+
+
+def _with(shown: dict[str, object] | str, advice: str) -> dict[str, object] | str:
+    if not advice:
+        return shown
+    return (
+        f"{shown}; {advice}" if isinstance(shown, str) else shown | {"error": f"{shown['error']}; {advice}"}
+    )
 
 
 def _shown(exc: MsmqError) -> dict[str, object] | str:

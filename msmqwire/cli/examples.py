@@ -99,6 +99,10 @@ _OWN: Final = {
         r"msmqwire queue delete 'private$\orders' --data ./qm",
         r"msmqwire queue delete 'private$\orders' --data ./qm --yes --json",
     ),
+    "manage": (
+        r"msmqwire manage server7 --user 'HOME\anne' --password-file -",
+        r"msmqwire manage server7 queue 'private$\orders' ';deadletter' --rpc-port 2103 --json",
+    ),
     "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept"),
     "top": ("msmqwire top --data ./qm", "msmqwire top --data ./qm --once --json"),
     "explain": (

@@ -12,7 +12,7 @@ from click import BadParameter
 
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.cli.errors import run_reporting_errors, usage
-from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.netware.output import print_one, print_rows
 from msmqwire.cli.netware.session import (
     As,
     Connect,
@@ -28,6 +28,7 @@ from msmqwire.cli.netware.session import (
 )
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.passwords import STANDARD_INPUT
+from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
 from msmqwire.errors import NcpRefused
 from msmqwire.ncp.constants import ANY_SERVER, CompletionCode
 from msmqwire.ncp.type_names import QUEUE_TYPES, type_number, type_word

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from msmqwire.cli.netware.admin import Data, in_folder
-from msmqwire.cli.netware.output import AsJson, AsTable, print_one, wants_table
+from msmqwire.cli.netware.output import print_one
+from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
 
 
 def command(data: Data, as_json: AsJson = False, as_table: AsTable = False) -> None:

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 
 from msmqwire.cli.errors import usage
 from msmqwire.cli.netware.admin import Data, in_folder
-from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.netware.output import print_one, print_rows
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.cli.passwords import new_password
+from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
 from msmqwire.names.printable import safe
 from msmqwire.ncp.type_names import OBJECT_TYPES, type_number
 from msmqwire.netware.runtime.bindery_requests import RIGHTS

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from msmqwire.cli.options import Option
 from msmqwire.json_text import dumps
 from msmqwire.names.printable import safe
-
-AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
-AsTable = Annotated[bool, Option("--table", help="A table for people; the default on a terminal.")]
-
-
-def wants_table(as_json: bool, as_table: bool) -> bool:
-    """Return whether people are to read the output."""
-    return as_table or (sys.stdout.isatty() and not as_json)
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], table: bool) -> None:

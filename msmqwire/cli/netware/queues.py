@@ -6,8 +6,9 @@ from typing import Annotated, Final
 
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.netware.admin import Data, in_folder
-from msmqwire.cli.netware.output import AsJson, AsTable, print_one, print_rows, wants_table
+from msmqwire.cli.netware.output import print_one, print_rows
 from msmqwire.cli.options import Argument, Group, Option
+from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
 from msmqwire.names.printable import counted, safe
 from msmqwire.ncp.type_names import QUEUE_TYPES
 from msmqwire.netware.runtime.queue_requests import SETS

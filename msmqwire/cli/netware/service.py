@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from click.exceptions import Exit
 
-from msmqwire.cli.netware.output import AsJson, AsTable, print_one, wants_table
+from msmqwire.cli.netware.output import print_one
 from msmqwire.cli.netware.session import (
     As,
     Connect,
@@ -23,6 +23,7 @@ from msmqwire.cli.netware.session import (
     queue_of,
 )
 from msmqwire.cli.options import Option
+from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
 from msmqwire.errors import InvalidValue, NcpRefused
 from msmqwire.names.printable import counted
 from msmqwire.ncp.constants import ANY_JOB_TYPE, SERVER_STATUS_SIZE, CompletionCode

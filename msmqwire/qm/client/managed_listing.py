@@ -17,7 +17,7 @@ from msmqwire.management.reports import (
 from msmqwire.management.variants import plain
 from msmqwire.names import FormatName
 from msmqwire.qm.client.managed_names import computer_of, listed_queue, managed_queue, of_computer
-from msmqwire.qm.client.management_connection import CALLS_MAX, ManagementConnection, refusal_text
+from msmqwire.qm.client.management_connection import CALLS_MAX, ManagementConnection, refusal_reason
 
 PRIVATE_QUEUES: Final = int(ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ)
 _ACTIVE_QUEUES: Final = int(ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES)
@@ -133,7 +133,7 @@ class Listing:
         try:
             return queue_report(row.path, *await self._connection.queue_properties(row.name))
         except QueueError as exc:
-            return unasked(row.path, _with_code(exc))
+            return unasked(row.path, refusal_reason(exc))
         except (RpcFault, InvalidName) as exc:
             return unasked(row.path, str(exc))
         except ProtocolViolation as exc:
@@ -145,11 +145,6 @@ class Listing:
 def private_computer(paths: Iterable[str], host: str) -> str:
     """Return the name of a computer by its private queues; without any, the name that it was reached by."""
     return next((name for name in map(computer_of, paths) if name), host)
-
-
-def _with_code(exc: QueueError) -> str:
-    text = refusal_text(exc.hresult)
-    return text if exc.name in text else f"{text} ({exc.name})"
 
 
 def _row(text: Any, *, listed: bool = True) -> _Row:

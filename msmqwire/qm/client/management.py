@@ -21,7 +21,7 @@ from msmqwire.service.loop_thread import SyncConnection
 
 T = TypeVar("T")
 _PORT_MAX: Final = 0xFFFF
-TIMEOUT_MAX: Final = 86_400.0
+TIMEOUT_MAX: Final = 86_400
 """The longest limit of a method, in seconds."""
 
 
@@ -284,7 +284,7 @@ def manage(
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= _PORT_MAX:
             raise InvalidArgument(f"{number!r:.100} is not a port: 1 to {_PORT_MAX}", path=path)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= TIMEOUT_MAX:
-        why = f"{timeout!r:.100} is not a number of seconds: more than 0, {TIMEOUT_MAX:g} at most"
+        why = f"{timeout!r:.100} is not a number of seconds: more than 0, {TIMEOUT_MAX:,} at most"
         raise InvalidArgument(why, path="timeout")
     credentials = credentials_of(user, password, auth)
     address = "127.0.0.1" if host == "." else host.removeprefix("[").removesuffix("]")

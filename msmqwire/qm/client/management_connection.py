@@ -173,6 +173,12 @@ def refused(named: str, status: int) -> QueueError:
     return QueueError(f"{named}: {refusal_text(status)}", status)
 
 
+def refusal_reason(error: QueueError) -> str:
+    """Return why a queue could not be asked, with the name of the code, without that of the queue."""
+    text = refusal_text(error.hresult)
+    return text if error.name in text else f"{text} ({error.name})"
+
+
 def refusal_text(status: int) -> str:
     """Describe the status of a call that has failed, for users."""
     code = hresult_name(status)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from msmqwire.errors import MsmqError, ProtocolViolation, RpcFault, Unreachable
+from msmqwire.errors import HostNotFound, MsmqError, ProtocolViolation, RpcFault, Unreachable
 from msmqwire.qm.runtime.rpc.credentials import ANONYMOUS, Credentials
 from msmqwire.rpc.client_association import STUB_MAX, ClientAssociation
 from msmqwire.rpc.constants import NDR20, NDR64, SyntaxId, status_name
@@ -227,7 +228,9 @@ async def open_rpc(
             await client.bind()  # MQRR-3.2.3-01, MQRR-3.2.4.1-02
     except TimeoutError:
         client.end(Unreachable(f"{server} does not answer"))
-    except (OSError, UnicodeError) as exc:
+    except (socket.gaierror, UnicodeError) as exc:
+        client.end(HostNotFound(f"{server} can't be reached: {_reason(exc)}"))
+    except OSError as exc:
         client.end(Unreachable(f"{server} can't be reached: {_reason(exc)}"))
     except BaseException:
         client.end(Unreachable(f"{server} was left"))

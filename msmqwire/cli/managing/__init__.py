@@ -1,0 +1,1 @@
+"""The command `msmqwire manage`: queue managers of other computers, by [MS-MQMR]."""
