@@ -252,10 +252,11 @@ def _print(reports: list[Any], wanted: _Wanted) -> None:
         return
     from rich.console import Console
 
-    Console().print(_tables(reports, wanted))
+    console = Console()
+    console.print(_tables(reports, wanted, console.width))
 
 
-def _tables(reports: list[Any], wanted: _Wanted) -> RenderableType:
+def _tables(reports: list[Any], wanted: _Wanted, width: int) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -267,8 +268,8 @@ def _tables(reports: list[Any], wanted: _Wanted) -> RenderableType:
         case "queue" if len(reports) == 1:
             return queue_table(reports[0])
         case "":
-            return Group(machine_table(reports[0]), Text(""), queue_tables(reports[1:]))
-    return queue_tables(reports)
+            return Group(machine_table(reports[0]), Text(""), queue_tables(reports[1:], width))
+    return queue_tables(reports, width)
 
 
 def _watch(ask: Callable[[], _Answer], wanted: _Wanted, interval: float) -> None:
@@ -279,12 +280,13 @@ def _watch(ask: Callable[[], _Answer], wanted: _Wanted, interval: float) -> None
 
     from msmqwire.cli.keys import keys
 
+    console = Console()
     reports, problem = ask().reports, ""
-    with keys() as pressed, Live(console=Console(), screen=True, auto_refresh=False) as live:
+    with keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 head = Text(f"{time.strftime('%H:%M:%S')}  {safe(problem)}", "bold red" if problem else "dim")
-                live.update(Group(head, _tables(reports, wanted)), refresh=True)
+                live.update(Group(head, _tables(reports, wanted, console.width)), refresh=True)
                 if pressed(interval) in _QUIT:
                     return
                 try:

@@ -23,13 +23,18 @@ _STATES: Final = {
 }
 _Titles = Sequence[tuple[str, bool]]
 _Cells = tuple[str | Text, ...]
-_LOCAL: Final = (("Queue", False), ("Messages", True), ("Size", True), ("Journal", True), ("", False))
-_OUTGOING: Final = (
+_LOCAL: Final[_Titles] = (
+    ("Queue", False), ("Messages", True), ("Size", True), ("Journal", True), ("", False),
+)  # fmt: skip
+_OUTGOING: Final[_Titles] = (
     ("Outgoing to", False), ("Messages", True), ("Size", True), ("State", False), ("Unacknowledged", True),
     ("Last connection", False),
 )  # fmt: skip
-_REFUSED: Final = (("Not asked", False), ("Reason", False))
+_REFUSED: Final[_Titles] = (("Not asked", False), ("Reason", False))
 """The columns: titles, and whether they have numbers."""
+_WHOLE: Final = ("State",)
+"""Columns of texts that are not broken into lines."""
+_WIDE: Final = 110
 _HISTORY_MAX: Final = 5
 """Events of a connection that are shown, the newest first."""
 _BYTES_MAX: Final = 0xFFFF_FFFF
@@ -50,8 +55,12 @@ def machine_table(machine: MachineReport) -> RenderableType:
     return _pairs(rows)
 
 
-def queue_tables(reports: Sequence[QueueReport]) -> RenderableType:
-    """Return queues, outgoing ones apart, those with the most messages first; and their sums."""
+def queue_tables(reports: Sequence[QueueReport], width: int) -> RenderableType:
+    """Return queues, outgoing ones apart, those with the most messages first; and their sums.
+
+    On less than `_WIDE` columns the last connections are left out.
+    """
+    wide = width >= _WIDE
     asked = [report for report in reports if report.reason is None]
     local = _sorted(report for report in asked if not report.outgoing)
     outgoing = _sorted(report for report in asked if report.outgoing)
@@ -60,7 +69,10 @@ def queue_tables(reports: Sequence[QueueReport]) -> RenderableType:
     if local:
         parts += [_table(_LOCAL, [_local(one) for one in local]), Text("")]
     if outgoing:
-        parts += [_table(_OUTGOING, [_outgoing(one) for one in outgoing]), Text("")]
+        titles, rows = _OUTGOING, [_outgoing(one) for one in outgoing]
+        if not wide:
+            titles, rows = titles[:-1], [row[:-1] for row in rows]
+        parts += [_table(titles, rows), Text("")]
     if refused:
         parts += [_table(_REFUSED, [_refused(one) for one in refused]), Text("")]
     return Group(*parts, _sums(local, outgoing, refused))
@@ -69,7 +81,7 @@ def queue_tables(reports: Sequence[QueueReport]) -> RenderableType:
 def queue_table(report: QueueReport) -> RenderableType:
     """Return all that is known of a queue."""
     rows: list[tuple[str, str]] = [
-        ("queue", safe(report.name)),
+        ("queue", safe(name_of(report))),
         ("format name", safe(report.format_name or _absent(report.unavailable, "format_name"))),
         ("messages", _plain(report, "messages")),
         ("bytes", _plain(report, "bytes")),
@@ -99,6 +111,13 @@ def queue_table(report: QueueReport) -> RenderableType:
     return _pairs(rows)
 
 
+def name_of(report: QueueReport) -> str:
+    """Return the name of a queue for people: its path name, with the suffix of a journal that lacks it."""
+    suffix = ";JOURNAL"
+    is_journal = (report.format_name or "").upper().endswith(suffix)
+    return report.name + suffix if is_journal and not report.name.upper().endswith(suffix) else report.name
+
+
 # -- cells -----------------------------------------------------------------------------------------------
 
 
@@ -115,9 +134,8 @@ def _table(titles: _Titles, rows: Sequence[_Cells]) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for at, (title, numbers) in enumerate(titles):
         justify: Any = "right" if numbers else "left"
-        cut = numbers or (at > 1 and at == len(titles) - 1)
-        overflow: Any = "ellipsis" if cut else "fold"
-        table.add_column(title, justify=justify, no_wrap=cut, overflow=overflow, min_width=0 if at else 12)
+        whole = numbers or title in _WHOLE
+        table.add_column(title, justify=justify, no_wrap=whole, overflow="fold", min_width=0 if at else 12)
     for row in rows:
         table.add_row(*row)
     return table
@@ -141,7 +159,7 @@ def _refused(report: QueueReport) -> _Cells:
 
 def _counts(report: QueueReport) -> _Cells:
     style = "bold" if report.messages else ""
-    return Text(safe(report.name), style), _number(report.messages), _size(report)
+    return Text(safe(name_of(report)), style), _number(report.messages), _size(report)
 
 
 def _number(number: int | None) -> str:

@@ -18,19 +18,26 @@ from msmqwire.errors import MalformedPacket, MsmqError, ProtocolViolation, Queue
 from msmqwire.management.constants import Action, ObjectType, Opnum
 from msmqwire.management.interface import INTERFACE, build_request, parse_response
 from msmqwire.management.objects import machine_object, queue_object
+from msmqwire.management.procedures import PROCEDURES
 from msmqwire.management.variants import NULL
 from msmqwire.names import FormatName
 from msmqwire.names.printable import counted
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.runtime.rpc.client import RpcClient, find_port, open_rpc
 from msmqwire.rpc.constants import NDR20
-from msmqwire.rpc.ndr import SYNTAXES
+from msmqwire.rpc.ndr import SYNTAXES, Stub, build_stub
 
 CALLS_MAX: Final = 64
 """Calls that are under way at a time; where a server takes one at a time, the others wait for it."""
 ANSWER_MAX: Final = 0x80_0000
 """Bytes of an answer, and of all answers that have begun: some 30,000 names of queues."""
 _MQ_FACILITY: Final = 0xC00E
+_ALIGNED: Final = 8
+"""The largest alignment of NDR."""
+_GET_INFO: Final = PROCEDURES[Opnum.R_QMMgmtGetInfo].request
+_OBJECT: Final = Stub(
+    _GET_INFO.name, _GET_INFO.section, _GET_INFO.members[:1], "The object that is asked for."
+)
 _MACHINE_IDS: Final = tuple(map(int, ManagementMachineProperty))
 _QUEUE_IDS: Final = tuple(map(int, ManagementQueueProperty))
 Properties = tuple[Mapping[int, Any], Mapping[str, str]]
@@ -71,6 +78,7 @@ class ManagementConnection:
         self._client, self._host = client, host
         self._slots = asyncio.Semaphore(CALLS_MAX)
         self._older: set[ObjectType] = set()
+        self._tails: dict[tuple[tuple[int, ...], int], bytes] = {}
         self.computer: str | None = None
         """The name of the computer, once it is known."""
 
@@ -109,7 +117,8 @@ class ManagementConnection:
             "pObjectFormat": machine_object() if name is None else queue_object(name),
             "lpwszAction": action.value,  # MQMR-3.1.4.2-05
         }
-        await self._call(Opnum.R_QMMgmtAction, arguments, self._host if name is None else str(name))
+        stub = build_request(Opnum.R_QMMgmtAction, arguments, SYNTAXES[NDR20])
+        await self._call(Opnum.R_QMMgmtAction, stub, self._host if name is None else str(name))
 
     # -- calls --------------------------------------------------------------------------------------------
 
@@ -128,21 +137,32 @@ class ManagementConnection:
         return values, dict.fromkeys(newer.values(), _LACKED)
 
     async def _info(self, about: Any, ids: tuple[int, ...], named: str) -> Mapping[int, Any]:
-        arguments = {
-            "pObjectFormat": about,
-            "cp": len(ids),
-            "aProp": ids,  # MQMR-3.1.4.1-05
-            "apVar": (NULL,) * len(ids),  # MQMR-3.1.4.1-06
-        }
-        answer = await self._call(Opnum.R_QMMgmtGetInfo, arguments, named)
+        answer = await self._call(Opnum.R_QMMgmtGetInfo, self._request(about, ids), named)
         values = answer.apVar
         if len(values) != len(ids):  # MQMR-3.2.4-04
             counts = f"{counted(len(values), 'value')} for {counted(len(ids), 'property')}"
             raise self._wrong(Opnum.R_QMMgmtGetInfo, counts)
         return dict(zip(ids, values, strict=True))
 
-    async def _call(self, opnum: Opnum, arguments: Mapping[str, Any], named: str) -> Any:
-        stub = build_request(opnum, arguments, SYNTAXES[NDR20])
+    def _request(self, about: Any, ids: tuple[int, ...]) -> bytes:
+        """Return the stub that asks for properties of an object.
+
+        Behind the object it is the same for all objects of a list, but for their ends: it is built once.
+        """
+        head = build_stub(_OBJECT, {"pObjectFormat": about}, SYNTAXES[NDR20])
+        key = ids, len(head) % _ALIGNED
+        if key not in self._tails:
+            arguments = {
+                "pObjectFormat": about,
+                "cp": len(ids),
+                "aProp": ids,  # MQMR-3.1.4.1-05
+                "apVar": (NULL,) * len(ids),  # MQMR-3.1.4.1-06
+            }
+            whole = build_request(Opnum.R_QMMgmtGetInfo, arguments, SYNTAXES[NDR20])
+            self._tails[key] = whole[len(head) :]
+        return head + self._tails[key]
+
+    async def _call(self, opnum: Opnum, stub: bytes, named: str) -> Any:
         async with self._slots:
             call = self._client.begin(opnum, stub, wait=None)  # the method has a limit
             try:

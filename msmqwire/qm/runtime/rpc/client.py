@@ -53,6 +53,7 @@ class RpcClient(asyncio.Protocol):
         self._calls: dict[int, RpcCall] = {}
         self._bound: asyncio.Future[None] = self._loop.create_future()
         self._heard = self._loop.time()
+        self._flushing = False
         self.error: MsmqError | None = None
 
     @property
@@ -86,7 +87,7 @@ class RpcClient(asyncio.Protocol):
         if self.error is not None:
             raise self.error
         number = self._association.call(opnum, stub)
-        self._flush()
+        self._flush_soon()
         until = None if wait is None else self._loop.time() + wait
         call = self._calls[number] = RpcCall(number, until, self._loop.create_future())
         self._set_timer(call)
@@ -170,7 +171,14 @@ class RpcClient(asyncio.Protocol):
         else:
             call.answer.set_result(result)
 
+    def _flush_soon(self) -> None:
+        """Send at the end of this turn of the loop, with the other calls that begin in it."""
+        if not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
+        self._flushing = False
         data = self._association.data_to_send()
         if data and self._transport is not None:
             self._transport.write(data)
