@@ -24,6 +24,8 @@ MGMT_OBJECT: Final = Structure(
                     int(ObjectType.MGMT_QUEUE): Member("pQueueFormat", Pointer(QUEUE_FORMAT), "The queue."),
                     int(ObjectType.MGMT_SESSION): Member("Reserved2", Integer(32), "Not used.", default=0),
                 },
+                unequal="MQMR-2.2.1.2-05",
+                unknown="MQMR-2.2.1.2-04",
             ),
             "The queue, or a number that is not used: by type.",
             default=None,

@@ -325,7 +325,7 @@ def _vectors(values: Any, types: Sequence[int], kinds: Sequence[int]) -> list[tu
         if kind != wanted:
             raise _NotValue(f"vector {number} is of type {kind:#06x}, not {wanted:#06x}")
     if len({len(one) for one in values}) > 1:
-        raise _NotValue(f"vectors of {', '.join(str(len(one)) for one in values)} elements")
+        raise _NotValue(f"vectors of different lengths: {', '.join(str(len(one)) for one in values)}")
     return list(zip(*values, strict=True))
 
 

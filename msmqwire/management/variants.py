@@ -97,7 +97,15 @@ def _members(arms: dict[int, Member | None]) -> tuple[Member, ...]:
         Member("wReserved3", Integer(32), "Not used.", default=0, req=("MQMR-2.2.3-01",)),
         Member(
             "value",
-            Union(Integer(16), "vt", arms, refused),  # MQMR-2.2.3-02, MQMR-2.2.3-03, MQMR-2.2.3-05
+            Union(  # MQMR-2.2.3-02, MQMR-2.2.3-03
+                Integer(16),
+                "vt",
+                arms,
+                refused,
+                unequal="MQMR-2.2.3-05",
+                unknown="MQMR-2.2.3-04",
+                forbidden="MQMR-2.2.3-09",
+            ),
             "The value, by vt.",
             default=None,
             req=("MQMR-2.2.3-04",),

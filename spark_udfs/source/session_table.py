@@ -162,7 +162,7 @@ class Session:
             side.counts[item.kind] += item.size if item.kind == "Skipped" else 1
             return
         side.counts["packets"] += 1
-        if item.kind in side.counts:  # calls of RemoteRead and NCP have no counters of their own
+        if item.kind in side.counts:  # calls of RPC and NCP have no counters of their own
             side.counts[item.kind] += 1
         if not isinstance(item.packet, Record):
             return

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msmqwire.analysis.dissection.rpc_interfaces import interface_named
 from msmqwire.errors import MalformedPacket
-from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType
+from msmqwire.rpc.constants import AuthLevel, ContextResult, PduType, SyntaxId
 from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr import SYNTAXES, Syntax
 from msmqwire.rpc.ntlm_names import user_of
@@ -77,9 +77,20 @@ class Association:
     Attributes:
         began_group: whether the bind asked for a new association group.
         calls: the calls without an answer, by call id.
+        agreed: for each context in the last PDU about contexts, the name of its interface, and the transfer
+            syntaxes that it offers or accepts.
     """
 
-    __slots__ = ("_calls_cost", "_contexts", "_numbers", "_proposals", "_security", "began_group", "calls")
+    __slots__ = (
+        "_calls_cost",
+        "_contexts",
+        "_numbers",
+        "_proposals",
+        "_security",
+        "agreed",
+        "began_group",
+        "calls",
+    )
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[int, PresentationContext] = OrderedDict()
@@ -89,6 +100,7 @@ class Association:
         self._numbers = self._calls_cost = 0
         self.began_group = False
         self.calls: OrderedDict[int, Call] = OrderedDict()
+        self.agreed: tuple[tuple[str, tuple[SyntaxId, ...]], ...] = ()
 
     def learn(self, pdu: Pdu) -> None:
         """Take note of the agreements in a PDU."""
@@ -100,13 +112,20 @@ class Association:
                 for element in record.p_context_elem
             ]
             _put(self._proposals, record.header.call_id, elements, _PROPOSALS_MAX)
+            self.agreed = tuple(
+                (name, tuple(map(syntax_of, element.transfer_syntaxes)))
+                for (_, name), element in zip(elements, record.p_context_elem, strict=True)
+            )
         elif kind in _ANSWERING:
             proposed = self._proposals.pop(record.header.call_id, [])
+            agreed: list[tuple[str, tuple[SyntaxId, ...]]] = []
             for (number, interface), result in zip(proposed, record.p_results, strict=False):
                 syntax = syntax_of(result.transfer_syntax)
                 if result.result == ContextResult.ACCEPTANCE:
                     context = PresentationContext(interface, SYNTAXES.get(syntax))
                     _put(self._contexts, number, context, CONTEXTS_MAX)
+                    agreed.append((interface, (syntax,)))
+            self.agreed = tuple(agreed)
         if pdu.sec_trailer is None:
             return
         number, trailer = pdu.sec_trailer["auth_context_id"], pdu.sec_trailer

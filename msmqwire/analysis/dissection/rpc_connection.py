@@ -35,6 +35,12 @@ FRAGMENTED_MAX: Final = 64
 _FRAGMENT_COST: Final = 1024  # bytes, about, that a fragment takes besides its own and its stub's
 _NO_BEGINNING: Final = "fragments of which the first is not in the capture"
 _WITH_STUB: Final = (PduType.REQUEST, PduType.RESPONSE, PduType.FAULT)
+_OF_CONTEXTS: Final = (
+    PduType.BIND,
+    PduType.BIND_ACK,
+    PduType.ALTER_CONTEXT,
+    PduType.ALTER_CONTEXT_RESP,
+)
 
 
 @dataclass(slots=True)
@@ -141,6 +147,10 @@ class RpcConnection(FollowedConversation[_Direction]):
         for interface in self._shared.interfaces.values():
             if interface.packet is type(packet):
                 findings += interface.lint(packet, client, server, whole=whole, new_group=new_group)
+        if packet.ptype in _OF_CONTEXTS:
+            for name, syntaxes in self._association.agreed:
+                if name:
+                    findings += self._shared.interfaces[name].lint_context(packet, syntaxes)
         return findings
 
     def _lint_malformed(self, data: bytes, error: MalformedPacket) -> list[Finding]:

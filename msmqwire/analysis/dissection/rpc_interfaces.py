@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -54,6 +55,10 @@ class CapturedInterface:
         `whole` tells whether all of the connection so far was captured, and in the clear, `new_group` whether
         it began an association group.
         """
+        return []
+
+    def lint_context(self, packet: RpcPacket, syntaxes: Sequence[SyntaxId]) -> list[Finding]:
+        """Return the findings about the transfer syntaxes that a PDU offers for the interface, or accepts."""
         return []
 
 

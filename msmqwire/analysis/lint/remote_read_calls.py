@@ -222,7 +222,7 @@ def _in_message(packet: RemoteReadPacket) -> Iterator[Finding]:
         yield Finding(inner.id, inner.severity, inner.path, offset, inner.message)
 
 
-def rule_of_stub(error: MalformedPacket) -> Check | None:
+def rule_of_stub(_data: bytes, error: MalformedPacket) -> Check | None:
     """Return the rule that a stub breaks that can't be read; None for a stub of another protocol."""
     check = _OF_MESSAGE.get(error.requirement) or _ACKS.get(error.path)
     if check is not None:

@@ -100,7 +100,7 @@ def _offset(packet: RpcPacket, path: str) -> int:
 def lint_malformed_rpc(data: bytes, error: MalformedPacket) -> list[Finding]:
     """Return the findings about a PDU or stub that can't be read; `error` says why."""
     offset = error.offset or 0
-    check = _rule_of_stub(error)
+    check = _rule_of_stub(data, error)
     findings = [] if check is None else [check.at(error.path, offset, error.why)]
     if check is not None and error.path.startswith("R_") and offset >= len(data):
         findings.append(COUNT.at(error.path, offset, error.why))
@@ -115,11 +115,11 @@ def lint_malformed_rpc(data: bytes, error: MalformedPacket) -> list[Finding]:
     return findings
 
 
-def _rule_of_stub(error: MalformedPacket) -> Check | None:
+def _rule_of_stub(data: bytes, error: MalformedPacket) -> Check | None:
     """Return the rule of a protocol that a stub breaks; None for other bytes."""
     for protocol in protocols():
         if protocol.judging.judge_stub:
-            check: Check | None = resolve_name(protocol.judging.judge_stub)(error)
+            check: Check | None = resolve_name(protocol.judging.judge_stub)(data, error)
             if check is not None:
                 return check
     return None

@@ -208,7 +208,7 @@ class Judging(NamedTuple):
         exports: its exports in `msmqwire.analysis.lint`. Their modules register its checks.
         of_cut: the ids of findings that bytes may have because a capture has left out some.
         judge_stub: the function that returns the rule which a stub of DCE/RPC breaks that can't be read, by
-            the error; None for a stub of another protocol. Empty if it has none.
+            the bytes and the error; None for a stub of another protocol. Empty if it has none.
     """
 
     judge: str

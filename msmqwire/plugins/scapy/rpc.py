@@ -39,6 +39,7 @@ from scapy.layers.dcerpc import (
 from scapy.layers.inet import TCP
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import bind_top_down
+from scapy.volatile import RandRegExp
 
 from msmqwire.errors import MalformedPacket
 from msmqwire.plugins.scapy.binary import MSMQBaseHeader, is_whole_prefix
@@ -85,6 +86,13 @@ _INTEGERS: Final[dict[tuple[int, bool], type[Field]]] = {
     (64, False): LongField,
     (64, True): SignedLongField,
 }
+
+
+class StringField(TextField):
+    """Text of a stub, whose null is never left out."""
+
+    def randval(self) -> Any:
+        return RandRegExp("[A-Za-z_$\\\\]{0,20}")
 
 
 class ItemsField(PacketField):
@@ -283,7 +291,7 @@ class InterfaceLayers:
             case ConformantBytes():
                 return StrField(name, b"")
             case WideString():
-                return TextField(name, None if absent else "")
+                return StringField(name, None if absent else "")
             case ConformantArray(element=Structure() as element):
                 layer = self.layer_of(element)
                 return ItemsField(name, None, layer) if absent else PacketListField(name, [], layer)
@@ -339,10 +347,13 @@ def _target(node: Type) -> Type:
 
 
 def _arm(layer: ScapyPacket, member: Member, union: Union, members: dict[str, Any]) -> dict[str, Any]:
-    """The value of a union, and its discriminant if it is left out: that of the first given arm."""
+    """The value of a union, and its discriminant if it is left out: that of the first given arm, else 0 or
+    the first.
+    """
     arms = {number: arm for number, arm in union.arms.items() if arm is not None}
     given = (number for number, arm in arms.items() if layer.getfieldval(arm.name) is not None)
-    switch = {} if union.switch_is in members else {union.switch_is: next(given, 0)}
+    otherwise = 0 if 0 in union.arms else min(union.arms)
+    switch = {} if union.switch_is in members else {union.switch_is: next(given, otherwise)}
     arm = arms.get({**members, **switch}[union.switch_is])
     value = None if arm is None else _value(layer.getfieldval(arm.name))
     if value is None and arm is not None and arm.default is not REQUIRED:

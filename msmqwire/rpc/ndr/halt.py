@@ -10,11 +10,12 @@ class Halt(Exception):
 
     Attributes:
         offset: the byte in the stub; None when building.
+        requirement: the requirement that is broken, where the declaration names it.
     """
 
-    def __init__(self, why: str, offset: int | None = None, *, path: str = "") -> None:
+    def __init__(self, why: str, offset: int | None = None, *, path: str = "", requirement: str = "") -> None:
         super().__init__(why)
-        self.why, self.offset, self.path = why, offset, path
+        self.why, self.offset, self.path, self.requirement = why, offset, path, requirement
 
     def under(self, name: str) -> Self:
         """Put a name in front of the path; none for a union, which has no name."""

@@ -67,7 +67,9 @@ def interpreted(stub: Stub, data: bytes, syntax: Syntax, places: dict[str, int] 
             members[member.name] = reader.whole(member.type, members)
         except Halt as halt:
             path = halt.under(member.shown).under(stub.name).path
-            raise MalformedPacket(halt.why, path=path, offset=halt.offset) from None
+            raise MalformedPacket(
+                halt.why, path=path, offset=halt.offset, requirement=halt.requirement
+            ) from None
     rest = data[reader.position :]
     return stub.value(**members, wire=Wire(syntax, tuple(reader.paddings), tuple(reader.referents), rest))
 
@@ -114,8 +116,8 @@ class _Reader:
                 f"{counted(left, 'byte', 'are')} left, {agreed(count * least, 'are')} needed", len(self.data)
             )
 
-    def fail(self, why: str, back: int) -> NoReturn:
-        raise Halt(why, self.position - back)
+    def fail(self, why: str, back: int, requirement: str = "") -> NoReturn:
+        raise Halt(why, self.position - back, requirement=requirement)
 
     # A value is read in two steps: the value itself, then the pointees, which stand after the outermost
     # structure or array.
@@ -265,9 +267,11 @@ class _Reader:
         size, expected = least_size(node.discriminant, self.syntax), siblings[node.switch_is]
         value = self.in_place(node.discriminant, siblings)
         if value != expected:
-            self.fail(f"the discriminant is {value}, {node.switch_is} {expected}", size)
+            self.fail(f"the discriminant is {value}, {node.switch_is} {expected}", size, node.unequal)
+        if value in node.refused:
+            self.fail(node.refused[value], size, node.forbidden)
         if value not in node.arms:
-            self.fail(node.refused.get(value, f"there is no arm for {value}"), size)
+            self.fail(f"there is no arm for {value}", size, node.unknown)
         self.align(to)
         arm = node.arms[value]
         try:

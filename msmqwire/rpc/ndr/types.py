@@ -139,12 +139,18 @@ class Union:
         switch_is: the sibling that it repeats.
         arms: for each value of it the arm, None for an empty one (value None).
         refused: for values without an arm, the reason.
+        unequal: the requirement that a discriminant breaks which differs from the sibling.
+        unknown: that which a value without an arm breaks.
+        forbidden: that which a value in `refused` breaks.
     """
 
     discriminant: Integer | Enum
     switch_is: str
     arms: dict[int, Member | None]
     refused: dict[int, str] = field(default_factory=dict)
+    unequal: str = ""
+    unknown: str = ""
+    forbidden: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

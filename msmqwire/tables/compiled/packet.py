@@ -26,6 +26,7 @@ from msmqwire.headers.base import (
 )
 from msmqwire.headers.internal import PT_CONNECTION_PARAMETERS, PT_ESTABLISH_CONNECTION, PT_SESSION_ACK
 from msmqwire.headers.session import SESSION_HEADER_SIZE
+from msmqwire.management.management_packet import KINDS as MANAGEMENT_KINDS
 from msmqwire.names.header_names import AT_DESTINATION, DIRECT
 from msmqwire.ncp.ncp_packet import KINDS as NCP_KINDS
 from msmqwire.packets import FINAL_ACK, ORDER_ACK
@@ -60,6 +61,7 @@ KINDS: Final = (
     "PgmPacket",
     *PDU_KINDS,
     *REMOTE_READ_KINDS,
+    *MANAGEMENT_KINDS,
     *NCP_KINDS,
 )
 """The kinds of rows, by number."""

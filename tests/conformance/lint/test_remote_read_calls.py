@@ -434,7 +434,7 @@ def test_too_many_receives_are_judged_no_more():
 
 
 def test_every_rule_has_a_case():
-    rules = {check.id for check in checks() if check.kinds == RPC}
+    rules = {check.id for check in checks() if check.kinds == RPC and not check.id.startswith("MQMR")}
     sections = {f"MQRR-2.2.6-0{number}" for number in range(6, 10)}  # in the tests of sections
     source = Path(__file__).read_text()
     composed = {f"MQRR-3.1.4.13-{number}" for number in ("10-NONE", "11-OPEN")}  # their cases have parts

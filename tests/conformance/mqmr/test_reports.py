@@ -268,7 +268,7 @@ def test_values_of_other_types_are_none(key: ManagementMachineProperty | Managem
         (
             25,
             variant(VARIANTS, (variant(0x1013, (1,)), *HISTORY.value.pElems[1:])),
-            "vectors of 1, 2, 2, 2 elements",
+            "vectors of different lengths: 1, 2, 2, 2",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from msmqwire.names import parse_format_name
 from msmqwire.remote_read.constants import Opnum, SectionType
-from msmqwire.remote_read.interface import INTERFACE, build_request, build_response
+from msmqwire.remote_read.interface import REMOTE_READ
 from msmqwire.remote_read.message_packet import MessageState, message_packet
 from msmqwire.remote_read.procedures import SECTION_BUFFER
 from msmqwire.remote_read.sections import sections_of
@@ -31,7 +31,13 @@ OTHER_INTERFACE = SyntaxId(UUID("fdb3a030-065f-11d1-bb9b-00a024ea5525"), 1)
 
 
 class Talk:
-    """One connection: calls and answers as frames, and `pdus`, (by the client, bytes)."""
+    """One connection: calls and answers as frames, and `pdus`, (by the client, bytes).
+
+    Attributes:
+        own: the interface whose calls it makes.
+    """
+
+    own = REMOTE_READ
 
     def __init__(
         self,
@@ -42,10 +48,11 @@ class Talk:
         port: int = 2103,
         client_port: int = 50_000,
         mss: int = 1460,
-        interface: SyntaxId = INTERFACE,
+        interface: SyntaxId | None = None,
         big_endian: bool = False,
     ) -> None:
         """Bind; `big_endian` is the byte order of the client."""
+        interface = interface or self.own.identifier
         security = None
         if level > AuthLevel.NONE:
             security = login(auth_type, level, user=USER, password=PASSWORD)
@@ -88,12 +95,12 @@ class Talk:
     def ask(self, opnum: int, arguments: Any) -> int:
         """Call; nothing is answered."""
         syntax = self.syntax.ordered(big_endian=self.big_endian)
-        call = self.client.call(opnum, build_request(opnum, arguments, syntax))
+        call = self.client.call(opnum, self.own.build_request(opnum, arguments, syntax))
         self.exchange()
         return call
 
     def answer(self, call: int, opnum: int, results: Any) -> None:
-        self.server.answer(call, build_response(opnum, results, self.syntax))
+        self.server.answer(call, self.own.build_response(opnum, results, self.syntax))
         self.exchange()
 
     def call(self, opnum: int, arguments: Any, results: Any) -> int:

@@ -15,7 +15,7 @@ from msmqwire.analysis.dissection.rpc_connection import FRAGMENTED_MAX
 from msmqwire.analysis.dissection.rpc_finder import RpcFinder
 from msmqwire.cli.parse import run
 from msmqwire.remote_read.constants import Opnum
-from msmqwire.remote_read.interface import INTERFACE, build_request
+from msmqwire.remote_read.interface import INTERFACE, build_request, build_response
 from msmqwire.rpc.constants import AuthLevel, AuthType, PduType
 from msmqwire.rpc.handles import ContextHandle
 from msmqwire.rpc.ndr import NDR20
@@ -183,7 +183,7 @@ def test_interleaved_fragments_of_answers_are_reassembled():
     calls = [talk.ask(Opnum.R_StartReceive, r.receive_arguments(dwRequestId=n)) for n in (1, 2)]
     answers = []
     for call in calls:
-        talk.server.answer(call, r.build_response(Opnum.R_StartReceive, r.received(large), NDR20))
+        talk.server.answer(call, build_response(Opnum.R_StartReceive, r.received(large), NDR20))
         data = talk.server.data_to_send()
         answers.append([frame.data for frame in r.PduFramer().feed(data)])
     mixed = [pdu for pair in zip(*answers, strict=True) for pdu in pair]
