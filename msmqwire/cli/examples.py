@@ -87,6 +87,10 @@ _OWN: Final = {
         r"msmqwire queue show 'private$\orders' --data ./qm",
         r"msmqwire queue show 'private$\orders' --data ./qm --json",
     ),
+    "queue why": (
+        r"msmqwire queue why 'private$\orders' --data ./qm",
+        r"msmqwire queue why 'DIRECT=OS:beta\private$\orders' --data ./qm --json",
+    ),
     "queue set": (
         r"msmqwire queue set 'private$\orders' --data ./qm --quota 102400 --label Orders",
         r"msmqwire queue set 'private$\orders' --data ./qm --deny 'HOME\bob:receive'",

@@ -1,12 +1,14 @@
-"""``msmqwire queue create | list | show | set | purge | delete``."""
+"""``msmqwire queue create | list | show | why | set | purge | delete``."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,13 +16,30 @@ from rich.text import Text
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
 from msmqwire.cli.options import Argument, Group, Option
+from msmqwire.cli.why import print_why
 from msmqwire.errors import InvalidValue
 from msmqwire.json_text import dumps
+from msmqwire.management.advice import Commands
+from msmqwire.management.report_json import queue_report_from_json
+from msmqwire.management.reports import MachineReport
+from msmqwire.management.why import why
 from msmqwire.names.printable import counted, safe
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS
 
-app = Group("queue", "Administer the queues of a folder.")
+
+class _Queues(Group):
+    """The commands for queues; ``queue --why QUEUE`` is ``queue why QUEUE``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises click.UsageError."""
+        if _WHY in args and args[0].startswith("-"):
+            args = ["why", *(one for one in args if one != _WHY)]
+        return super().parse_args(ctx, args)
+
+
+_WHY = "--why"
+app = _Queues("queue", "Administer the queues of a folder.")
 
 Data = Annotated[Path, Option(help="Folder of the queue manager.")]
 Name = Annotated[str, Argument(metavar="QUEUE", help=r"Its name: private$\orders.")]
@@ -197,6 +216,31 @@ def show(queue: Name, data: Data, as_json: AsJson = False) -> None:
     def run() -> None:
         with attach(data) as local:
             _print([local.call("show", queue=queue)], as_json)
+
+    run_reporting_errors(run)
+
+
+@app.command("why")
+def why_(
+    queue: Name,
+    data: Data,
+    as_json: Annotated[bool, Option("--json", help="The report of the queue, with the advice.")] = False,
+) -> None:
+    """Say why a queue is stuck, or that it is not: what is known, what it means, and what to do.
+
+    Of a queue on the way to another computer this is its state, its connections and what the other side has
+    not acknowledged; queue --why QUEUE is the same.
+    """
+
+    def run() -> None:
+        with attach(data) as local:
+            answer = local.call("report", queue=queue)
+            served = local.served
+        report = queue_report_from_json(answer["report"])
+        machine = MachineReport(host="", connected=answer["connected"])
+        commands = Commands.of_folder(str(data), queue)
+        advice = why(report, datetime.now(UTC), machine=machine, commands=commands, served=served)
+        print_why(report, advice, as_json=as_json)
 
     run_reporting_errors(run)
 

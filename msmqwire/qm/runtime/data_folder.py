@@ -20,7 +20,7 @@ DIRECTORY: Final = "directory.msmq"
 TOKEN_FILE: Final = "console-token"
 _WITHOUT_EFFECT: Final = frozenset(
     {
-        "status", "list", "queues", "activity", "show", "peek", "read", "cancel", "open_cursor",
+        "status", "list", "queues", "activity", "show", "report", "peek", "read", "cancel", "open_cursor",
         "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys",
     }
 )  # fmt: skip

@@ -14,7 +14,7 @@ from msmqwire.qm.model.enumerations import EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.unreadable import readable
-from msmqwire.qm.runtime import queue_pages, queues
+from msmqwire.qm.runtime import queue_pages, queue_reports, queues
 from msmqwire.qm.runtime.activity import activity
 from msmqwire.qm.runtime.available import BATCH_BYTES, available, available_messages, check_read
 from msmqwire.qm.runtime.control_frames import answer_of
@@ -83,6 +83,7 @@ class LocalSession:
             "queues": self._queues,
             "activity": self._activity,
             "show": self._show,
+            "report": self._report,
             "peek": self._peek,
             "receive": self._receive,
             "read": self._reads.read,
@@ -172,6 +173,10 @@ class LocalSession:
 
     async def _show(self, request: Request) -> Answer:
         return self._driver.read(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
+
+    async def _report(self, request: Request) -> Answer:
+        """Return what management calls of other computers would be told of a queue."""
+        return self._driver.read(queue_reports.report, self._core, request)
 
     def _descriptor(self, request: Request, access: QueueAccessType) -> OpenQueueDescriptor:
         """Return the open queue of a request; open it if necessary."""
