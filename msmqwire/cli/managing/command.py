@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -20,9 +21,12 @@ from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.passwords import password_of
 from msmqwire.cli.progress import waiting_shown
 from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
+from msmqwire.cli.why import print_why
 from msmqwire.errors import InvalidValue, QueueError, RpcFault, Unreachable
 from msmqwire.json_text import dumps
+from msmqwire.management.advice import Commands
 from msmqwire.management.reports import unasked
+from msmqwire.management.why import why
 from msmqwire.names.nearest import unknown_name
 from msmqwire.names.printable import in_seconds, safe
 from msmqwire.qm.client.managed_names import managed_queue
@@ -46,6 +50,7 @@ _ON_COMPUTER: Final = {
     "disconnect": (SyncManagedHost.disconnect_network, "offline"),
     "tidy": (SyncManagedHost.tidy, "tidied"),
 }
+_WHY: Final = "--why"
 _SHOWN: Final = ("info", "queues", "queue", "outgoing")
 _COMMANDS: Final = (*_SHOWN, *_ON_QUEUES, *_ON_COMPUTER)
 
@@ -116,6 +121,10 @@ def command(
             "journals.",
         ),
     ] = None,
+    why_queue: Annotated[
+        str | None,
+        Option("--why", metavar="QUEUE", help="Instead of a command: say why a queue is stuck."),
+    ] = None,
     watch: Annotated[bool, Option("--watch", help="Ask again and again; q quits.")] = False,
     interval: Annotated[
         float, Option(min=0.2, max=3600, metavar="SECONDS", help="With --watch: time between questions.")
@@ -130,6 +139,10 @@ def command(
     other computers; resend sends those again that are not acknowledged. disconnect takes the queue manager
     off the network until connect; tidy frees disk space, and deletes no message.
     """
+    if why_queue is not None:
+        if what is not None:
+            raise BadParameter(f"it goes with no command, as {what!r:.80}", param_hint="--why")
+        what, names = _WHY, [why_queue]
     wanted = _Wanted(
         *_checked(host, what, names or (), watch=watch, file=queues), wants_table(as_json, as_table)
     )
@@ -156,7 +169,9 @@ def command(
                 "takes it off the network",
             )
         with management as managed:
-            if wanted.what in _SHOWN or not wanted.what:
+            if wanted.what == _WHY:
+                _say_why(managed, wanted.names[0], timeout, as_json=as_json)
+            elif wanted.what in _SHOWN or not wanted.what:
                 _show(managed, wanted, more, interval if watch else None, timeout)
             else:
                 _act(managed, wanted, timeout)
@@ -168,11 +183,11 @@ def _checked(
     host: str, what: str | None, names: Sequence[str], *, watch: bool, file: Path | None
 ) -> tuple[str, Sequence[str]]:
     """Return the command and its queues. Raises UsageError, and InvalidName for queues."""
-    if what is not None and what not in _COMMANDS:
+    if what not in (None, _WHY, *_COMMANDS):
         if "\\" in what or "=" in what:
             raise UsageError(f"{what!r:.80} is not a command; write msmqwire manage {host} queue '{what}'")
         raise UsageError(unknown_name(what, _COMMANDS, "command").why)
-    takes_names = what in (*_ON_QUEUES, "queue")
+    takes_names = what in (*_ON_QUEUES, "queue", _WHY)
     if takes_names and not names:
         raise UsageError(rf"{what} of which queue? Write msmqwire manage {host} {what} 'private$\orders'")
     if names and not takes_names and what != "queues":
@@ -295,6 +310,14 @@ def _watch(ask: Callable[[], _Answer], wanted: _Wanted, interval: float) -> None
                     problem = str(exc)
         except KeyboardInterrupt:
             return
+
+
+def _say_why(managed: SyncManagedHost, name: str, timeout: float, *, as_json: bool) -> None:
+    """Say why a queue is stuck, or that it is not."""
+    with waiting_shown(lambda: _patience(managed, timeout)):
+        report, machine = managed.queue(name), managed.machine()
+    commands = Commands.of_host(managed.host, name)
+    print_why(report, why(report, datetime.now(UTC), machine=machine, commands=commands), as_json=as_json)
 
 
 def _patience(managed: SyncManagedHost, timeout: float) -> str:

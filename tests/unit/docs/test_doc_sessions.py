@@ -18,6 +18,7 @@ PAGES = {
     "forwarding.md": 24,
     "from-other-readers.md": 5,
     "poison-messages.md": 11,
+    "why-stuck.md": 4,
     "tutorials/analyst.md": 9,
     "tutorials/data-engineer.md": 16,
     "tutorials/integration-engineer.md": 12,

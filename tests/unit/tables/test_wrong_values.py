@@ -102,6 +102,7 @@ ROWS: Final = [
     (("manage", "h"), ("--rpc-port", "70000"), "--rpc-port: 70000 is not 1 to 65535"),
     (("manage", "h"), ("--mapper-port", "0"), "--mapper-port: 0 is not 1 to 65535"),
     (("manage", "h"), ("--auth", "privat"), "--auth: 'privat' is none of none, connect, integrity, privacy"),
+    (("manage", "h", "queues"), ("--why", "q"), "--why: it goes with no command, as 'queues'"),
     (("manage", "h"), ("--user", "anne"), "--password-file: a user has a password"),
     (("netware", "queues", "--connect", "[::1]:1", "--as", "u"), ("--type", "prnt"), "mean print?"),
     (("netware", "object", "list", "--data", "q"), ("--type", "usr"), "--type: 'usr' is not a type; did"),
