@@ -183,7 +183,7 @@ def _checked(
     host: str, what: str | None, names: Sequence[str], *, watch: bool, file: Path | None
 ) -> tuple[str, Sequence[str]]:
     """Return the command and its queues. Raises UsageError, and InvalidName for queues."""
-    if what not in (None, _WHY, *_COMMANDS):
+    if what is not None and what not in (_WHY, *_COMMANDS):
         if "\\" in what or "=" in what:
             raise UsageError(f"{what!r:.80} is not a command; write msmqwire manage {host} queue '{what}'")
         raise UsageError(unknown_name(what, _COMMANDS, "command").why)
