@@ -100,7 +100,7 @@ class ManagedMachine:
     """
 
     private: list[str] = field(default_factory=list)
-    active: list[str] = field(default_factory=list)
+    active: list[Any] = field(default_factory=list)
     queues: dict[str, dict[int, Any]] = field(default_factory=dict)
     machine: dict[int, Any] = field(default_factory=dict)
     twists: dict[Opnum, Twist] = field(default_factory=dict)
