@@ -13,7 +13,7 @@ _PURPOSES: Final = {
     "delta": "lakes need",
     "zstd": "captures that zstd compresses need",
     "ciphers": "the old ciphers and hashes RC2, RC4, MD2 and MD4 need",
-    "qm": "HTTP, the console, metrics and users of remote read need",
+    "qm": "HTTP, the console, metrics, the exporter and users of remote read need",
     "kerberos": "Kerberos needs",
     "scapy": "layers of scapy need",
     "spark": "jobs and tables of Spark need",

@@ -36,6 +36,7 @@ _PLACES: Final = {
     "manage": ("managing.command", "command"),
     "check": ("check", "command"),
     "top": ("top", "command"),
+    "exporter": ("exporter", "command"),
     "explain": ("explain", "command"),
     "ping": ("ping", "command"),
     "fuzz": ("fuzz", "command"),
@@ -74,6 +75,7 @@ _SUMMARIES: Final = {
         "Check that everything that was stored in a folder is there and right; name what is lost or damaged."
     ),
     "top": "Watch the queues, sessions and counters of a queue manager; q quits.",
+    "exporter": "Export metrics of the queues of many computers, Windows or msmqwire, to Prometheus.",
     "explain": "Explain codes of MSMQ: what they mean, what usually causes them, and what to do.",
     "ping": ("Ping a queue manager, as [MS-MQQB] 2.1.2 has it, and open a session with it."),
     "fuzz": (

@@ -58,6 +58,10 @@ _OWN: Final = {
         r"msmqwire serve --data ./qm --queue 'private$\orders'",
         "msmqwire serve --data ./qm --listen 0.0.0.0 --http 0.0.0.0:80 --console 127.0.0.1:8180",
     ),
+    "exporter": (
+        "msmqwire exporter --targets targets.toml",
+        "msmqwire exporter --targets targets.toml --listen 0.0.0.0 --metrics-name exporter.example",
+    ),
     "send": (
         r"msmqwire send 'DIRECT=TCP:127.0.0.1\private$\orders' --body hello --label 'order 7'",
         r"msmqwire send 'DIRECT=OS:beta\private$\orders' --file order.xml --recoverable --data ./qm",

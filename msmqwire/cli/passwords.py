@@ -14,10 +14,8 @@ from click.exceptions import Exit
 
 from msmqwire.cli.common import NoInput, standard_input
 from msmqwire.errors import InvalidValue
-from msmqwire.ownership import read_secret
+from msmqwire.service.credential_files import PASSWORD_SIZE_MAX, password_text, read_password
 
-_SIZE_MAX: Final = 4096
-"""Bytes that are read of a password."""
 STANDARD_INPUT: Final = "-"
 
 
@@ -31,17 +29,15 @@ def password_of(file: str | Path, option: str = "password-file") -> str:
         return _asked("Password: ")
     try:
         if str(file) == STANDARD_INPUT:
-            data = standard_input().read(_SIZE_MAX + 1)
-            if len(data) > _SIZE_MAX:
-                raise InvalidValue(f"more than {_SIZE_MAX:,} bytes", path=option)
-        else:
-            data = read_secret(Path(file), _SIZE_MAX, option)
-        text = data.decode()
+            data = standard_input().read(PASSWORD_SIZE_MAX + 1)
+            if len(data) > PASSWORD_SIZE_MAX:
+                raise InvalidValue(f"more than {PASSWORD_SIZE_MAX:,} bytes", path=option)
+            return password_text(data)
+        return read_password(Path(file), option)
     except OSError as exc:
         raise NoInput(f"{file}: {exc.strerror or exc}") from None
     except UnicodeDecodeError:
         raise InvalidValue("not a text in UTF-8", path=option) from None
-    return text.removesuffix("\r\n" if text.endswith("\r\n") else "\n")
 
 
 def new_password(whose: str) -> str:

@@ -34,7 +34,15 @@ from msmqwire.cli.rpc_options import (
     check_rpc,
     with_users,
 )
-from msmqwire.cli.serving import LogLevel, check_level, is_served, parse_endpoint, stop_event, when_free
+from msmqwire.cli.serving import (
+    LogLevel,
+    check_host_names,
+    check_level,
+    is_served,
+    parse_endpoint,
+    stop_event,
+    when_free,
+)
 from msmqwire.cli.srmp_files import SrmpFiles, srmp_configuration
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS
@@ -320,8 +328,8 @@ def command(
         raise BadParameter("--console-write and --console-name are for --console")
     if metrics_name and metrics is None:
         raise BadParameter("--metrics-name is for --metrics")
-    _check_host_names("--console-name", console_name)
-    _check_host_names("--metrics-name", metrics_name)
+    check_host_names("--console-name", console_name)
+    check_host_names("--metrics-name", metrics_name)
     check_rpc(rpc, endpoint_mapper, rpc_users, rpc_auth, rpc_manage)
     at = parse_endpoint(listen, TCP_PORT)
     settings, limits = replace(SETTINGS, relay=relay), Limits(max_connections)
@@ -368,13 +376,6 @@ def command(
     files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
     files.check()
     run_reporting_errors(lambda: _run(options, by_http, (tls_cert, tls_key, tls_ca), files, rpc_users))
-
-
-def _check_host_names(option: str, names: list[str] | None) -> None:
-    """Raise BadParameter for a name that no client sends as its Host."""
-    for name in names or ():
-        if not name or set(name) & set(":/@ "):
-            raise BadParameter(f"{option} {name:.100}: a name of a host, without scheme and port")
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:

@@ -1,4 +1,4 @@
-"""Shared by the commands that serve: addresses to listen at, waiting for a folder, and signals to stop."""
+"""Shared by the commands that serve: addresses to listen at, waiting for a folder, and signals."""
 
 from __future__ import annotations
 
@@ -46,6 +46,13 @@ def check_level(log: str) -> None:
         raise BadParameter(unknown_name(log, _LEVELS, "level").why, param_hint="--log")
 
 
+def check_host_names(option: str, names: list[str] | None) -> None:
+    """Raise BadParameter for a name that no client sends as its Host."""
+    for name in names or ():
+        if not name or set(name) & set(":/@ "):
+            raise BadParameter(f"{option} {name:.100}: a name of a host, without scheme and port")
+
+
 async def when_free(start: Callable[[], Awaitable[T]], is_served: Callable[[], bool], *, seconds: float) -> T:
     """Start a server; wait so long for a command that has its folder open, but not for another server.
 
@@ -79,3 +86,9 @@ def stop_event() -> asyncio.Event:
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     return stop
+
+
+def on_hangup(act: Callable[[], None]) -> None:
+    """Act on each SIGHUP, where there is one."""
+    if hasattr(signal, "SIGHUP"):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)

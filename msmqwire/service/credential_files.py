@@ -1,4 +1,4 @@
-"""Files with keys and certificates that a user has named."""
+"""Files with keys, certificates and passwords that a user has named."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from msmqwire.ownership import read_secret
 
 FILE_SIZE_MAX: Final = 0x0010_0000
 """Limit in bytes; 256 certificates take about half of it."""
+PASSWORD_SIZE_MAX: Final = 4096
+"""Bytes that are read of a password."""
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -34,3 +36,20 @@ def read_private(path: str | os.PathLike[str]) -> bytes:
         return read_secret(Path(path), FILE_SIZE_MAX)
     except OSError as exc:
         raise InvalidValue(f"{os.fspath(path)}: {exc.strerror or exc}") from None
+
+
+def read_password(file: Path, path: str = "") -> str:
+    """Return the password in a file, without the newline at its end.
+
+    Raises OSError, and InvalidValue with this path for a file that other users may use, or with no text.
+    """
+    try:
+        return password_text(read_secret(file, PASSWORD_SIZE_MAX, path))
+    except UnicodeDecodeError:
+        raise InvalidValue("not a text in UTF-8", path=path) from None
+
+
+def password_text(data: bytes) -> str:
+    """Return the password that bytes are, without the newline at its end. Raises UnicodeDecodeError."""
+    text = data.decode()
+    return text.removesuffix("\r\n" if text.endswith("\r\n") else "\n")

@@ -36,6 +36,8 @@ class PageServer:
         refusal: Callable[[int, str], web.Response],
         limits: PageLimits,
         is_known: Callable[[str], bool] = lambda origin: False,
+        *,
+        cancels: bool = False,
     ) -> None:
         """Make a server without a socket.
 
@@ -45,8 +47,10 @@ class PageServer:
             refusal: returns the answer to a request that can't be served, by its status and the reason.
             limits: limits on connections without a login.
             is_known: whether an origin has a login.
+            cancels: whether the work for a request ends with its connection: for pages that take long.
         """
         self._application, self._refusal, self._limits = application, refusal, limits
+        self._cancels = cancels
         self.connections = PageConnections(page, limits, is_known)
         self._sockets = ListeningSockets(self.connections.accepts)
         self._runner: web.AppRunner | None = None
@@ -55,7 +59,13 @@ class PageServer:
         """Listen; connections wait for `accept`. Returns the port. Raises OSError."""
         from aiohttp import web
 
-        self._runner = web.AppRunner(self._application, logger=log, access_log=None, shutdown_timeout=_STOP_S)
+        self._runner = web.AppRunner(
+            self._application,
+            logger=log,
+            access_log=None,
+            shutdown_timeout=_STOP_S,
+            handler_cancellation=self._cancels,
+        )
         await self._runner.setup()
         return await self._sockets.bind(address, port, self._connection)
 
@@ -82,6 +92,14 @@ class PageServer:
 
         server = None if self._runner is None else self._runner.server
         return None if server is None else PageRequestHandler(connection, server, self._refusal)
+
+    @staticmethod
+    def extend(request: web.BaseRequest, seconds: float) -> None:
+        """Let the connection of a request last for a number of seconds from now: its answer takes long."""
+        from msmqwire.service.page_requests import PageRequestHandler
+
+        if isinstance(request.protocol, PageRequestHandler):
+            request.protocol.connection.last(seconds)
 
     def logged_in(self, request: web.BaseRequest, seconds: float) -> None:
         """Let the connection of a request with a login last for a number of seconds from now."""

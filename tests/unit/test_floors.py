@@ -46,7 +46,7 @@ FLOORS = (
         "tables",
     },
     {"netware", "qm"},
-    {"cli", "fuzz", "spark_udfs"},
+    {"cli", "exporter", "fuzz", "spark_udfs"},
 )
 FLOOR = {part: number for number, parts in enumerate(FLOORS) for part in parts}
 TOP = len(FLOORS) - 1
@@ -94,6 +94,7 @@ SIDEWAYS = {
     ("tables", "analysis/dissection"),
     ("tables", "analysis/lint"),
     ("tables", "analysis/protocols"),
+    ("cli", "exporter"),
     ("cli", "fuzz"),
 }
 

@@ -1,0 +1,1 @@
+"""Targets of an exporter without a network."""
