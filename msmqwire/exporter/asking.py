@@ -11,6 +11,7 @@ from msmqwire.errors import (
     InvalidName,
     InvalidValue,
     MsmqError,
+    ProtocolViolation,
     QueueError,
     RpcFault,
     RpcRefused,
@@ -20,6 +21,7 @@ from msmqwire.exporter.families import Blocks
 from msmqwire.exporter.samples import samples
 from msmqwire.exporter.targets import Target
 from msmqwire.management.reports import MachineReport, QueueReport
+from msmqwire.qm.client.managed_listing import NOT_ASKED
 
 DEAD_LETTERS: Final = (";deadletter", ";deadxact")
 """The queues of a computer with dead letters, which it lists nowhere."""
@@ -37,7 +39,6 @@ UNREACHABLE, TIMEOUT, REFUSED, PROTOCOL, NAME, BUSY, FAULT = REASONS = (
 `BUSY` means that others were asked so long that there was no time for a target, `FAULT` a fault of msmqwire
 itself. `NAME` counts queues: the target was asked and has answered.
 """
-NOT_ASKED: Final = "not asked: there are too many"
 _ACCESS_DENIED: Final = 5, 0x8007_0005
 
 
@@ -76,7 +77,7 @@ def reason_of(exc: Exception) -> str:
     """Return why a scrape failed, one of `REASONS`."""
     if isinstance(exc, TimeoutError):
         return TIMEOUT
-    if type(exc).__name__ == "ProtocolViolation":
+    if isinstance(exc, ProtocolViolation):
         return PROTOCOL
     if isinstance(exc, Unreachable):
         return UNREACHABLE

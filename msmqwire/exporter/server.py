@@ -14,6 +14,7 @@ from msmqwire.exporter.scraping import AT_ONCE, QUEUES_MAX, Scraping
 from msmqwire.exporter.targets import Target, read_targets
 from msmqwire.names.addresses import is_loopback
 from msmqwire.names.printable import format_endpoint
+from msmqwire.qm.client.management import ManagedHost
 from msmqwire.qm.client.remote_options import RemoteOptions, credentials_of
 from msmqwire.service.endpoints import LOOPBACK, Endpoint
 from msmqwire.service.logs import log
@@ -105,8 +106,6 @@ class Exporter:
 
 def by_mqmr(target: Target) -> Managed:
     """Return the access to a target by [MS-MQMR]; its first method connects."""
-    from msmqwire.qm.client.management import ManagedHost  # TODO: to the top
-
     credentials = credentials_of(target.user, target.password, target.auth)
     options = RemoteOptions(target.host, target.rpc_port, credentials=credentials)
     return ManagedHost(options, target.timeout)

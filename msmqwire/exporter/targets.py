@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.errors import InvalidName, InvalidValue
-from msmqwire.names import parse_format_name
 from msmqwire.names.addresses import is_ip, without_brackets
 from msmqwire.names.nearest import unknown_name
-from msmqwire.names.paths import parse_path_name
 from msmqwire.names.printable import counted, cut
 from msmqwire.ownership import HAS_MODES, mode_fault, trusted
+from msmqwire.qm.client.managed_names import managed_queue
 from msmqwire.qm.client.remote_options import credentials_of
 from msmqwire.service.credential_files import FILE_SIZE_MAX, read_password
 
@@ -240,12 +239,7 @@ def _queues(key: str, value: Any) -> tuple[str, ...]:
 
 def _check_queue(key: str, name: str) -> None:
     try:
-        if "=" in name:
-            parse_format_name(name)
-        else:
-            lower = name.lower()
-            own = lower.startswith(("private$\\", "system$;")) or "\\" not in name
-            parse_path_name(f".\\{name}" if own else name)
+        managed_queue(name)
     except InvalidName as exc:
         why = f"{_shown(name)} is no name of a queue, as 'private$\\orders': {exc.why}"
         raise _Wrong(f"`{key}`: {why}", key) from None

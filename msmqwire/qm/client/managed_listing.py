@@ -23,6 +23,8 @@ PRIVATE_QUEUES: Final = int(ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ)
 _ACTIVE_QUEUES: Final = int(ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES)
 QUEUES_MAX: Final = 65_536
 """Queues that a computer may list."""
+NOT_ASKED: Final = "it was not asked: there are more queues than wanted"
+"""The reason of a queue that was left out."""
 _LEFT_S: Final = 0.1
 """The part of the time of a method that is kept for its result, and that in seconds at most."""
 
@@ -53,11 +55,18 @@ class Listing:
         """Take names that are asked for besides the listed ones, and the time of the loop to be done by."""
         self._connection, self._host, self._wanted, self._until = connection, host, names, until
 
-    async def all(self) -> list[QueueReport]:
-        """Return the state of private queues, active ones, and the others that are named."""
+    async def all(self, most: int | None = None) -> list[QueueReport]:
+        """Return the state of private queues, active ones, and the others that are named; of `most` at most.
+
+        Those that are named come first then, and rows of the others have the reason `NOT_ASKED`.
+        """
         active, private = await self._lists()
-        rows = [*private, *active, *(_row(name, listed=False) for name in self._wanted)]
-        return list(_once(await self._reports(self._distinct(rows))))
+        rows = self._distinct([*private, *active, *(_row(name, listed=False) for name in self._wanted)])
+        left: list[_Row] = []
+        if most is not None and len(rows) > most:
+            rows.sort(key=lambda row: row.listed)
+            rows, left = rows[:most], rows[most:]
+        return [*_once(await self._reports(rows)), *(unasked(row.path, NOT_ASKED) for row in left)]
 
     async def outgoing(self) -> list[QueueReport]:
         """Return the state of the outgoing queues, and of active ones that can't be asked."""

@@ -75,13 +75,18 @@ class ManagedHost:
 
         return await self._within(ask)
 
-    async def queues(self, names: Iterable[str] = ()) -> list[QueueReport]:
+    async def queues(self, names: Iterable[str] = (), *, most: int | None = None) -> list[QueueReport]:
         """Return the state of the private queues, the active queues, and the queues of `names`.
 
         A computer lists neither public queues that are idle nor journals: they are asked for by name. A queue
         that can't be asked is a row with its `reason`, as is one that has no answer in time, if others have.
+
+        Args:
+            names: as for `queue`.
+            most: the number of queues to ask about, `names` first; rows of the others have a reason only.
+                None for all.
         """
-        return await self._listed(Listing.all, names)
+        return await self._listed(lambda listing: listing.all(most), names)
 
     async def outgoing(self) -> list[QueueReport]:
         """Return the state of the outgoing queues: those of messages on their way to other computers.
@@ -192,9 +197,9 @@ class SyncManagedHost:
         """Return the state of a queue. See `ManagedHost.queue`."""
         return self._connection.run(self._managed.queue(name))
 
-    def queues(self, names: Iterable[str] = ()) -> list[QueueReport]:
+    def queues(self, names: Iterable[str] = (), *, most: int | None = None) -> list[QueueReport]:
         """Return the state of many queues. See `ManagedHost.queues`."""
-        return self._connection.run(self._managed.queues(names))
+        return self._connection.run(self._managed.queues(names, most=most))
 
     def outgoing(self) -> list[QueueReport]:
         """Return the state of the outgoing queues. See `ManagedHost.outgoing`."""

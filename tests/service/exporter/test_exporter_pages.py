@@ -262,7 +262,7 @@ def test_clients_that_leave_take_their_work_along() -> None:
         async with running(slow=FakeManager([local()])) as found:
             found.managers["slow"].waits = asyncio.Event()
             before = 0
-            for count in range(60):
+            for _ in range(60):
                 _, writer = await asyncio.open_connection(ADDRESS, found.port)
                 writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 await happens(lambda: len(found.exporter._pages.connections) == 1)
@@ -271,7 +271,6 @@ def test_clients_that_leave_take_their_work_along() -> None:
                 await happens(lambda: len(found.exporter._pages.connections) == 0)
                 before = before or len(asyncio.all_tasks())
             await happens(lambda: len(asyncio.all_tasks()) <= before)
-            assert count == 59
             found.managers["slow"].waits.set()
             assert (await found.get("/metrics")).status == 200
             assert found.managers["slow"].asked == 1

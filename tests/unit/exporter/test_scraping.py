@@ -14,20 +14,23 @@ import pytest
 
 from msmqwire.constants import HResult
 from msmqwire.errors import (
+    AnswerTimeout,
     AuthenticationFailed,
     HostNotFound,
     InvalidName,
     MsmqError,
+    ProtocolViolation,
     QueueError,
     RpcFault,
     RpcRefused,
     Unreachable,
 )
 from msmqwire.exporter import machine
-from msmqwire.exporter.asking import DEAD_LETTERS, NOT_ASKED, REASONS
+from msmqwire.exporter.asking import DEAD_LETTERS, REASONS
 from msmqwire.exporter.scraping import Scraping
 from msmqwire.exporter.targets import Target
 from msmqwire.management.reports import unasked
+from msmqwire.qm.client.managed_listing import NOT_ASKED
 from tests.support.exporter.fake_targets import FakeManager, connecting, local, outgoing
 from tests.support.patience import PATIENCE_S, happens, limit
 
@@ -113,6 +116,8 @@ def test_an_answer_counts_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
         (AuthenticationFailed("no"), "refused"),
         (RpcRefused("no"), "refused"),
         (RpcFault(5, "denied"), "refused"),
+        (AnswerTimeout("slow"), "timeout"),
+        (ProtocolViolation("odd"), "protocol"),
         (RpcFault(0x1C01_0002, "nca_op_rng_error"), "protocol"),
         (MsmqError("odd"), "protocol"),
         (InvalidName("bad", hresult=HResult.MQ_ERROR_ILLEGAL_FORMATNAME), "name"),
