@@ -60,13 +60,13 @@ async def ask(managed: Managed, target: Target, queues_max: int) -> tuple[Blocks
 
     Raises as the methods of `Managed`.
     """
-    asked = (managed.machine(), managed.queues((*target.queues, *DEAD_LETTERS), most=queues_max))
-    tasks = [asyncio.ensure_future(one) for one in asked]
+    state = asyncio.ensure_future(managed.machine())
+    queues = asyncio.ensure_future(managed.queues((*target.queues, *DEAD_LETTERS), most=queues_max))
     try:
-        machine, rows = await asyncio.gather(*tasks)
+        machine, rows = await asyncio.gather(state, queues)
     finally:
-        for task in tasks:
-            task.cancel()
+        state.cancel()
+        queues.cancel()
     refused = [row for row in rows if row.reason not in (None, NOT_ASKED) and row.asked not in DEAD_LETTERS]
     left_out = sum(row.reason == NOT_ASKED for row in rows)
     known = [row for row in rows if row.reason is None]

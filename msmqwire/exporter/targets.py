@@ -9,7 +9,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -245,7 +245,7 @@ def _check_queue(key: str, name: str) -> None:
         raise _Wrong(f"`{key}`: {why}", key) from None
 
 
-_KEYS: Final = {
+_KEYS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "host": _host,
     "name": _text,
     "rpc_port": _port,

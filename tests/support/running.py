@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, Any, Concatenate, ParamSpec, TypeVar
 from unittest import mock
 
 import pytest
@@ -154,11 +154,11 @@ def _restore(logger: logging.Logger, handlers: list[logging.Handler], level: int
     logger.propagate = propagate
 
 
-def begun(*arguments: str | Path) -> subprocess.Popen[str]:
+def begun(*arguments: str | Path, stderr: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
     """Start ``msmqwire`` in the background."""
     return subprocess.Popen(
         command_line(*arguments),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
         env=environment(), text=True,
     )  # fmt: skip
 
