@@ -134,9 +134,9 @@ class _Reader:
                 where = self._line_of(exc.key, line) if exc.key else line
                 raise self._error(f"{title}: {exc}", line=where) from None
             except OSError as exc:
-                where = self._where(self._line_of("password_file", line))
-                reason = exc.strerror or str(exc)
-                raise OSError(exc.errno, f"{where}: {title}: {exc.filename}: {reason}") from None
+                why = f"{title}: {exc.filename}: {exc.strerror or exc}"
+                place = self._where(self._line_of("password_file", line))
+                raise OSError(exc.errno, f"{place}: {why}") from None
             found[target.name] = target
         return tuple(found.values())
 
