@@ -157,6 +157,8 @@ def test_nothing_is_claimed_that_the_report_lacks(report: QueueReport, machine: 
     assert {words for words, known in needs.items() if words in facts and not known} == set()
     healthy = report.messages == 0 and (report.location == "LOCAL" or eod.no_ack_count == 0)
     assert healthy or not any("Nothing is stuck" in one.meaning for one in advice if report.outgoing)
+    meanings = " ".join(one.meaning for one in advice)
+    assert report.messages == 0 or "o message waits" not in meanings
     counts = [len(failures(report)), len(established(report)), *range(1, len(history) + 1)]
     counts += [eod.no_ack_count, eod.no_read_count, eod.resend_count, eod.resend_interval]
     counts += [report.messages, report.bytes, report.journal_messages, report.journal_bytes]

@@ -171,3 +171,9 @@ def test_both_commands_say_the_same(tmp_path: Path) -> None:
             resume = f"msmqwire queue set '{NOWHERE}' --data {running.data} --resume"
             by_manage = ours.out.replace(resume, f"msmqwire manage {ADDRESS} resume '{NOWHERE}'")
             assert AGE.sub("AGE", theirs.out) == AGE.sub("AGE", by_manage)
+        assert called("manage", ADDRESS, "disconnect", "--yes", "--rpc-port", str(port)).status == 0
+        for told in (
+            called("queue", "why", NOWHERE, "--json", "--data", running.data).one,
+            called("manage", ADDRESS, "--rpc-port", str(port), "--why", NOWHERE, "--json").one,
+        ):
+            assert told["why"][0]["fact"] == "The queue manager is disconnected from the network."
