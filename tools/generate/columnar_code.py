@@ -143,6 +143,7 @@ _ELSEWHERE: Final = {
     "where": "the capture",
     "receipt": "[SRMP](#srmp-pgm-and-remote-read)",
     "call": "[remote read](#srmp-pgm-and-remote-read)",
+    "management": "[queue management](management-captures.md#columns)",
     CONTENT_GROUP: "[bodies](bodies.md)",
     "findings": "[findings](findings.md)",
     PAIR_GROUP: "requests and answers",

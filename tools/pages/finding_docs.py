@@ -25,6 +25,7 @@ TABLES: Final = ROOT / "docs" / "conformance"
 SPECIFICATIONS: Final = {
     "DMPR": "[MS-MQDMPR]",
     "MQMQ": "[MS-MQMQ]",
+    "MQMR": "[MS-MQMR]",
     "MQQB": "[MS-MQQB]",
     "MQRR": "[MS-MQRR]",
     "SRMP": "[MC-MQSRM]",
@@ -36,6 +37,7 @@ GROUPS: Final = {
     "MQQB": "Sessions, acknowledgements and pings",
     "DMPR": "Queue managers",
     "MQRR": "Remote read",
+    "MQMR": "Queue management",
     "SRMP": "Messages over HTTP",
     "PGM": "Multicast by PGM",
     "QMS": "NetWare queues",

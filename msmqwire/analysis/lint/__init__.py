@@ -2,10 +2,10 @@
 
 `lint_packet` checks one packet, `SessionLint` the order of the packets on a connection, `PingLint` ping
 requests and responses, `lint_malformed` bytes that are not a packet; `lint_srmp` a message of SRMP,
-`lint_malformed_srmp` bytes that are none; `lint_rpc` a PDU, call or answer of DCE/RPC, `lint_management` one
-of queue management, `RemoteReadLint` the order of those of remote read, `lint_malformed_rpc` bytes of RPC
-that can't be read; `NcpLint` packets of NCP and their order, `lint_malformed_ncp` bytes that are none;
-`lint_pgm` a packet of PGM. `checks` lists all rules. `lint` judges any of them alone.
+`lint_malformed_srmp` bytes that are none; `lint_rpc` a PDU, call or answer of DCE/RPC, `RemoteReadLint` the
+order of those of remote read, `lint_malformed_rpc` bytes of RPC that can't be read; `NcpLint` packets of NCP
+and their order, `lint_malformed_ncp` bytes that are none; `lint_pgm` a packet of PGM. `checks` lists all
+rules. `lint` judges any of them alone.
 
 The package itself can be called as `lint`: ``msmqwire.lint(packet)``.
 """
@@ -29,7 +29,6 @@ from msmqwire.analysis.lint.single_packet import lint
 from msmqwire.analysis.protocols import protocols
 
 if TYPE_CHECKING:  # of protocols that join: see `_join`
-    from msmqwire.analysis.lint.management import lint_management as lint_management
     from msmqwire.analysis.lint.ncp_attacks import lint_malformed_ncp as lint_malformed_ncp
     from msmqwire.analysis.lint.ncp_session import NcpLint as NcpLint
     from msmqwire.analysis.lint.pgm import lint_pgm as lint_pgm
@@ -71,6 +70,7 @@ class _Callable(ModuleType):
 def _join() -> None:
     """Register the checks of protocols, and export their names: they were imported from here before."""
     for protocol in protocols():
+        resolve_name(protocol.judging.judge)
         for place in protocol.judging.exports:
             name = place.partition(":")[2]
             globals()[name] = resolve_name(place)

@@ -96,7 +96,6 @@ PROTOCOL: Final = CaptureProtocol(
     traffic=Traffic(dissectors=(), interface="msmqwire.analysis.dissection.management_calls:ManagementCalls"),
     judging=Judging(
         judge="msmqwire.analysis.lint.management:lint_management",
-        exports=("msmqwire.analysis.lint.management:lint_management",),
         judge_stub="msmqwire.analysis.lint.management_stubs:rule_of_stub",
     ),
     columns=Columns(

@@ -202,7 +202,7 @@ class Judging(NamedTuple):
     """The checks of a protocol, for lint.
 
     Attributes:
-        judge: the function that judges one packet.
+        judge: the function that judges one packet. Its module registers checks, or imports those that do.
         judge_bytes: the function that judges bytes, which may be malformed, for `msmqwire.lint`; empty if
             there is none.
         exports: its exports in `msmqwire.analysis.lint`. Their modules register its checks.

@@ -6,6 +6,7 @@ from typing import Final
 
 from tools.pages.findings import (
     attacks,
+    management,
     messages,
     multicast,
     netware,
@@ -41,5 +42,6 @@ TEXTS: Final = (
     *packets.TEXTS,
     *sessions.TEXTS,
     *remote_read.TEXTS,
+    *management.TEXTS,
     *srmp.TEXTS,
 )
