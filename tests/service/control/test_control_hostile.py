@@ -42,6 +42,7 @@ OPERATIONS = [
     "queues",
     "activity",
     "show",
+    "report",
     "peek",
     "receive",
     "read",
@@ -165,7 +166,20 @@ def test_an_unknown_operation_is_named(lines: Lines, op: object) -> None:
 
 @pytest.mark.parametrize(
     "op",
-    ["create", "delete", "set", "purge", "show", "peek", "receive", "read", "open_cursor", "move", "resend"],
+    [
+        "create",
+        "delete",
+        "set",
+        "purge",
+        "show",
+        "report",
+        "peek",
+        "receive",
+        "read",
+        "open_cursor",
+        "move",
+        "resend",
+    ],
 )
 @pytest.mark.parametrize("queue", [None, "", 7, [], {}, True])
 def test_a_queue_that_is_not_named_is_missed(lines: Lines, op: str, queue: object) -> None:
