@@ -36,7 +36,7 @@ def advice_for(host: str, *, user: str | None, rpc_port: int | None) -> Callable
                 )
             case QueueError(hresult=HResult.MQ_ERROR_QUEUE_NOT_FOUND):
                 return (
-                    f"msmqwire manage {host} queues lists names; messages on their way are in a queue with "
+                    f"for names see msmqwire manage {host} queues; messages on their way are in a queue with "
                     f"the format name that msmqwire manage {host} outgoing shows"
                 )
             case QueueError(hresult=HResult.MQ_ERROR_INVALID_PARAMETER):
