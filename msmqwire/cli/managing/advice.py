@@ -23,7 +23,7 @@ _DENIED: Final = (5, 0x8007_0005, HResult.MQ_ERROR_ACCESS_DENIED)
 _UNMAPPED: Final = (FaultStatus.EPT_S_NOT_REGISTERED, FaultStatus.WIN32_EPT_S_NOT_REGISTERED)
 
 
-def advice_for(host: str, *, user: str | None, rpc_port: int | None) -> Callable[[MsmqError], str]:
+def advice_for(*, user: str | None, rpc_port: int | None) -> Callable[[MsmqError], str]:
     """Return the function that says what to do about an error, for a caller with these options."""
 
     def advice(error: MsmqError) -> str:
@@ -36,8 +36,8 @@ def advice_for(host: str, *, user: str | None, rpc_port: int | None) -> Callable
                 )
             case QueueError(hresult=HResult.MQ_ERROR_QUEUE_NOT_FOUND):
                 return (
-                    f"for names see msmqwire manage {host} queues; messages on their way are in a queue with "
-                    f"the format name that msmqwire manage {host} outgoing shows"
+                    "the commands queues and outgoing list names; messages on their way are in a queue with "
+                    "the format name that outgoing shows"
                 )
             case QueueError(hresult=HResult.MQ_ERROR_INVALID_PARAMETER):
                 return "pause, resume and resend are for the queues that outgoing lists"

@@ -176,7 +176,7 @@ def command(
             else:
                 _act(managed, wanted, timeout)
 
-    run_reporting_errors(run, advice_for(host, user=user, rpc_port=rpc_port))
+    run_reporting_errors(run, advice_for(user=user, rpc_port=rpc_port))
 
 
 def _checked(

@@ -280,7 +280,7 @@ def test_refused_rights_tell_who_has_them(machine: ManagedMachine, words: tuple[
 def test_a_queue_that_is_not_there_tells_where_names_are(machine: ManagedMachine) -> None:
     for word in ("queue", "pause"):
         found = manage(machine, word, r"private$\none").error(66)
-        assert "there is no such queue; for names see msmqwire manage 127.0.0.1 queues" in found["error"]
+        assert "there is no such queue; the commands queues and outgoing list names" in found["error"]
         assert found["name"] == "MQ_ERROR_QUEUE_NOT_FOUND"
 
 

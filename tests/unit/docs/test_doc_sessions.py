@@ -17,6 +17,7 @@ PAGES = {
     "dead-letters.md": 15,
     "forwarding.md": 24,
     "from-other-readers.md": 5,
+    "management.md": 8,
     "management-captures.md": 1,
     "poison-messages.md": 11,
     "why-stuck.md": 4,
