@@ -22,7 +22,7 @@ from msmqwire.cli.passwords import password_of
 from msmqwire.cli.progress import waiting_shown
 from msmqwire.cli.wanted_output import AsJson, AsTable, wants_table
 from msmqwire.cli.why import print_why
-from msmqwire.errors import InvalidValue, QueueError, RpcFault, Unreachable
+from msmqwire.errors import InvalidValue, QueueError, RpcFault, RpcRefused, Unreachable
 from msmqwire.json_text import dumps
 from msmqwire.management.advice import Commands
 from msmqwire.management.reports import unasked
@@ -213,16 +213,19 @@ def _show(
     managed: SyncManagedHost, wanted: _Wanted, more: Sequence[str], interval: float | None, timeout: float
 ) -> None:
     def ask() -> _Answer:
-        with waiting_shown(lambda: _patience(managed, timeout)):
-            return _asked(managed, wanted, more)
+        return _asked(managed, wanted, more)
+
+    def patience() -> str:
+        return _patience(managed, timeout)
 
     if interval is None:
-        answer = ask()
+        with waiting_shown(patience):
+            answer = ask()
         _print(answer.reports, wanted)
         if answer.status:
             raise Exit(answer.status)
     elif wanted.table and sys.stdout.isatty():
-        _watch(ask, wanted, interval)
+        _watch(ask, wanted, interval, patience)
     else:
         while True:
             _print(ask().reports, wanted)
@@ -271,7 +274,7 @@ def _print(reports: list[Any], wanted: _Wanted) -> None:
     console.print(_tables(reports, wanted, console.width))
 
 
-def _tables(reports: list[Any], wanted: _Wanted, width: int) -> RenderableType:
+def _tables(reports: list[Any], wanted: _Wanted, width: int, *, cut: bool = False) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -283,11 +286,11 @@ def _tables(reports: list[Any], wanted: _Wanted, width: int) -> RenderableType:
         case "queue" if len(reports) == 1:
             return queue_table(reports[0])
         case "":
-            return Group(machine_table(reports[0]), Text(""), queue_tables(reports[1:], width))
-    return queue_tables(reports, width)
+            return Group(machine_table(reports[0]), Text(""), queue_tables(reports[1:], width, cut=cut))
+    return queue_tables(reports, width, cut=cut)
 
 
-def _watch(ask: Callable[[], _Answer], wanted: _Wanted, interval: float) -> None:
+def _watch(ask: Callable[[], _Answer], wanted: _Wanted, interval: float, patience: Callable[[], str]) -> None:
     """Show reports until q or Ctrl-C. Raises the error of the first question; later the computer may go."""
     from rich.console import Console, Group
     from rich.live import Live
@@ -296,17 +299,18 @@ def _watch(ask: Callable[[], _Answer], wanted: _Wanted, interval: float) -> None
     from msmqwire.cli.keys import keys
 
     console = Console()
-    reports, problem = ask().reports, ""
+    with waiting_shown(patience):
+        reports, problem = ask().reports, ""
     with keys() as pressed, Live(console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 head = Text(f"{time.strftime('%H:%M:%S')}  {safe(problem)}", "bold red" if problem else "dim")
-                live.update(Group(head, _tables(reports, wanted, console.width)), refresh=True)
+                live.update(Group(head, _tables(reports, wanted, console.width, cut=True)), refresh=True)
                 if pressed(interval) in _QUIT:
                     return
                 try:
                     reports, problem = ask().reports, ""
-                except Unreachable as exc:
+                except (Unreachable, RpcRefused, RpcFault, QueueError) as exc:
                     problem = str(exc)
         except KeyboardInterrupt:
             return

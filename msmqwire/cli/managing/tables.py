@@ -55,10 +55,11 @@ def machine_table(machine: MachineReport) -> RenderableType:
     return _pairs(rows)
 
 
-def queue_tables(reports: Sequence[QueueReport], width: int) -> RenderableType:
+def queue_tables(reports: Sequence[QueueReport], width: int, *, cut: bool = False) -> RenderableType:
     """Return queues, outgoing ones apart, those with the most messages first; and their sums.
 
-    On less than `_WIDE` columns the last connections are left out.
+    On less than `_WIDE` columns the last connections are left out. Where the end may be `cut` off, the sums
+    and the outgoing queues come first.
     """
     wide = width >= _WIDE
     asked = [report for report in reports if report.reason is None]
@@ -66,8 +67,6 @@ def queue_tables(reports: Sequence[QueueReport], width: int) -> RenderableType:
     outgoing = _sorted(report for report in asked if report.outgoing)
     refused = [report for report in reports if report.reason is not None]
     parts: list[RenderableType] = []
-    if local:
-        parts += [_table(_LOCAL, [_local(one) for one in local]), Text("")]
     if outgoing:
         titles, rows = _OUTGOING, [_outgoing(one) for one in outgoing]
         if not wide:
@@ -75,7 +74,11 @@ def queue_tables(reports: Sequence[QueueReport], width: int) -> RenderableType:
         parts += [_table(titles, rows), Text("")]
     if refused:
         parts += [_table(_REFUSED, [_refused(one) for one in refused]), Text("")]
-    return Group(*parts, _sums(local, outgoing, refused))
+    own: list[RenderableType] = []
+    if local:
+        own += [_table(_LOCAL, [_local(one) for one in local]), Text("")]
+    sums = _sums(local, outgoing, refused)
+    return Group(sums, Text(""), *parts, *own) if cut else Group(*own, *parts, sums)
 
 
 def queue_table(report: QueueReport) -> RenderableType:

@@ -121,7 +121,9 @@ class ManagedHost:
 
     async def close(self) -> None:
         """End the connection, if there is one."""
-        self._leave(Unreachable(f"{self.host}: the connection was left"))
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.end(Unreachable(f"{self.host}: the connection was left"))
 
     # -- the connection -----------------------------------------------------------------------------------
 
@@ -159,20 +161,14 @@ class ManagedHost:
         except TimeoutError:
             if not limit.expired():
                 raise
-        error = AnswerTimeout(f"{self.host} has not answered within {in_seconds(self._timeout)}")
-        self._leave(error)
-        raise error
+        # A call that it has left in the middle has ended the connection.
+        raise AnswerTimeout(f"{self.host} has not answered within {in_seconds(self._timeout)}")
 
     async def _connected(self) -> ManagementConnection:
         async with self._connecting:
             if self._connection is None or self._connection.closed:
                 self._connection = await open_management(self._options)
             return self._connection
-
-    def _leave(self, error: Unreachable) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.end(error)
 
 
 class SyncManagedHost:

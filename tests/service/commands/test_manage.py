@@ -18,7 +18,7 @@ from msmqwire.management.variants import variant
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.rpc.endpoint_mapper import ENDPOINT_MAPPER, ENDPOINT_MAPPER_METHODS, EndpointMapper
 from tests.support.installed import library
-from tests.support.rpc.management_server import HOST, SILENCE, ManagedMachine, managed_machine
+from tests.support.rpc.management_server import BREAK, HOST, SILENCE, ManagedMachine, managed_machine
 from tests.support.rpc.rpc_pair import PASSWORD, USER, accept
 from tests.support.rpc.rpc_server import map_endpoints, rpc_server
 from tests.support.running import Run, called
@@ -223,6 +223,11 @@ def test_watching_shows_changes_and_quits(machine: ManagedMachine) -> None:
             VarEnum.VT_UI4, 4711
         )
         run.shown("4,711")
+        machine.denied = 0xC00E0025
+        run.shown("access is denied")
+        machine.denied = 0
+        machine.twists[Opnum.R_QMMgmtGetInfo] = lambda honest, arguments: BREAK
+        run.shown("has closed the connection")
         run.type("q")
         assert run.ended() == 0
 
