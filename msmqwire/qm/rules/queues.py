@@ -162,7 +162,7 @@ class Queues:
         self.announce_groups()
 
     def announce_groups(self) -> None:
-        """Notify the owner of the multicast groups that queues listen to, none offline, if they have changed."""
+        """Notify the owner of the groups that queues listen to, none offline, if they have changed."""
         online = self._context.queue_manager.connection_active
         groups = self.lookup.multicast_groups if online else frozenset()
         if groups != self._groups:

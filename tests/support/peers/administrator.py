@@ -20,6 +20,7 @@ from tests.support.running import ADDRESS, PATIENCE_S
 from tests.support.socket_ends import has_ended
 
 MACHINE = machine_object()
+STUB_MAX = 64 << 20
 
 
 def queue_named(text: str) -> Any:
@@ -58,7 +59,9 @@ class Administrator:
     ) -> None:
         self.socket = socket.create_connection((address, port), PATIENCE_S, source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.association = ClientAssociation(INTERFACE, transfer_syntaxes=transfer_syntaxes)
+        self.association = ClientAssociation(
+            INTERFACE, transfer_syntaxes=transfer_syntaxes, stub_max=STUB_MAX
+        )
         self.events: list[ClientEvent] = []
         self._answers: dict[int, ClientEvent] = {}
         self._opnums: dict[int, int] = {}

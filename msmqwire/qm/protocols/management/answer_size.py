@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msmqwire.qm.protocols.management.variants import TEXTS, VARIANTS
@@ -11,6 +12,18 @@ ANSWER_MAX: Final = 32 << 20
 _TEXT: Final = 20  # referent id, counts, NUL and padding
 _ELEMENT: Final = 16  # the longest one of other vectors: a GUID
 _VALUE: Final = 40
+
+
+def size_of_all(values: Sequence[Any]) -> int:
+    """Return about how many bytes PROPVARIANTs take together; one may be there many times."""
+    sizes: dict[int, int] = {}
+    total = 0
+    for value in values:
+        size = sizes.get(id(value))
+        if size is None:
+            size = sizes[id(value)] = size_of(value)
+        total += size
+    return total
 
 
 def size_of(value: Any) -> int:

@@ -13,7 +13,7 @@ from msmqwire.management.constants import ObjectType
 from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.enumerations import ManageAccess
 from msmqwire.qm.protocols.management.actions import Actions
-from msmqwire.qm.protocols.management.answer_size import ANSWER_MAX, size_of
+from msmqwire.qm.protocols.management.answer_size import ANSWER_MAX, size_of_all
 from msmqwire.qm.protocols.management.machine_values import MACHINE_PROPERTIES, machine_value
 from msmqwire.qm.protocols.management.names import find_queue
 from msmqwire.qm.protocols.management.needs import ManagementNeeds
@@ -77,11 +77,7 @@ class ManagementEngine:
                     values[identifier] = machine_value(context, identifier)
                 else:
                     values[identifier] = queue_value(context, queue, identifier)
-        self._check_size(values, identifiers)
-        return [values[identifier] for identifier in identifiers]  # MQMR-3.1.4.1-64
-
-    def _check_size(self, values: Mapping[int, Any], identifiers: Sequence[int]) -> None:
-        """Refuse an answer that is too long: an identifier may be there many times."""
-        sizes = {identifier: size_of(value) for identifier, value in values.items()}
-        if sum(sizes[identifier] for identifier in identifiers) > ANSWER_MAX:
+        answer = [values[identifier] for identifier in identifiers]  # MQMR-3.1.4.1-64
+        if size_of_all(answer) > ANSWER_MAX:
             raise ManagementRefused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+        return answer

@@ -135,8 +135,12 @@ class RpcListener(Listener[RpcConnection], ABC):
         """Return whether the answers under way leave room for more; if not, `go_on` follows `flush`."""
         if self.answering <= ANSWERS_MAX and not self._is_busy:
             return True
-        self._stalled[connection] = None
+        self.stall(connection)
         return False
+
+    def stall(self, connection: RpcConnection) -> None:
+        """Let a connection go on after the next answers."""
+        self._stalled[connection] = None
 
     def keeps(self, connection: RpcConnection) -> bool:
         """Return whether the client has open handles."""
@@ -180,11 +184,12 @@ class RpcListener(Listener[RpcConnection], ABC):
 
         Such calls may take `BUSY_S` of a turn, or `ANSWERS_MAX` bytes; further ones wait for the next one.
         """
-        self._begin_now()
+        self.begin_now()
         self._now_bytes += len(stub)
         self.answer_call(connection, call, stub)
 
-    def _begin_now(self) -> None:
+    def begin_now(self) -> None:
+        """Begin with a call that is answered at once: its time counts."""
         if not self._now_until:
             loop = asyncio.get_running_loop()
             self._now_until = loop.time() + BUSY_S

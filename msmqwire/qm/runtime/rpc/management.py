@@ -83,8 +83,13 @@ class ManagementCalls:
 
         It is answered at once, also while the disk refuses commits: that is when administrators ask.
         """
-        results: Results = self._driver.read(self._engine.get_info, self.standing(user), arguments)
+        results = self.results(user, arguments)
         self._note(user, peer, _QUESTION, arguments, results)
+        return results
+
+    def results(self, user: str, arguments: Any) -> Results:
+        """Return the results of R_QMMgmtGetInfo as they are now."""
+        results: Results = self._driver.read(self._engine.get_info, self.standing(user), arguments)
         return results
 
     def act(self, number: int, user: str, peer: str, arguments: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from ipaddress import IPv4Address, ip_address
 from typing import Any, Final, NamedTuple
 
@@ -11,10 +12,13 @@ from msmqwire.management import interface as management
 from msmqwire.management.constants import Opnum as ManagementOpnum
 from msmqwire.qm.model import effects
 from msmqwire.qm.model.caller import Caller
+from msmqwire.qm.protocols.management.answer_size import size_of_all
+from msmqwire.qm.protocols.management.engine import Results
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.limits import Limits, RpcTraffic
 from msmqwire.qm.runtime.rpc.connection import RpcConnection
 from msmqwire.qm.runtime.rpc.listener import Acceptors, RpcListener
+from msmqwire.qm.runtime.rpc.long_answers import LONG, Build, LongAnswers
 from msmqwire.qm.runtime.rpc.management import METHODS as MANAGEMENT_METHODS
 from msmqwire.qm.runtime.rpc.management import TRANSFER_SYNTAXES, ManagementCalls
 from msmqwire.remote_read.constants import Opnum
@@ -71,6 +75,7 @@ class RemoteReadListener(RpcListener):
         self._calls: dict[int, _Outstanding] = {}
         self._call_numbers = 0
         self._answered = 0  # of the bytes that the engine has handed out
+        self._long = LongAnswers()
 
     # -- from clients ---------------------------------------------------------------------------------------
 
@@ -127,9 +132,30 @@ class RemoteReadListener(RpcListener):
             number = self._outstanding(connection, event, management.build_response)
             self._manager.act(number, user, peer, arguments)
             return
+        self.begin_now()
         results = self._manager.info(user, peer, arguments)
-        stub = management.build_response(event.opnum, results, SYNTAXES[event.transfer_syntax])
-        self.answer_now(connection, event.call, stub)
+
+        def builder(results: Results) -> Build:
+            return partial(management.build_response, event.opnum, results, SYNTAXES[event.transfer_syntax])
+
+        answer = partial(self.answer_now, connection, event.call)
+        if size_of_all(results["apVar"]) < LONG:
+            answer(builder(results)())
+        else:
+            again = partial(self._manager.results, user, arguments)
+            self._long.add(connection, builder(results), lambda: builder(again()), answer)
+
+    def takes_calls(self, connection: RpcConnection) -> bool:
+        """Return whether calls are accepted now: not while a long answer to an earlier one is being built."""
+        if connection in self._long:
+            self.stall(connection)
+            return False
+        return super().takes_calls(connection)
+
+    async def close(self) -> None:
+        """End all connections: see `msmqwire.service.listener.Listener.close`."""
+        self._long.close()
+        await super().close()
 
     def _refuse(self, connection: RpcConnection, event: Called, status: FaultStatus) -> None:
         self.fault_call(connection, event.call, status, executed=False)
@@ -146,6 +172,7 @@ class RemoteReadListener(RpcListener):
 
     def gone(self, connection: RpcConnection, group: int, *, last: bool) -> None:
         """Make the engine forget the calls of a connection, and with the last one its client's queues."""
+        self._long.forget(connection)
         numbers = list(connection.calls.values())
         connection.calls.clear()
         for number in numbers:
