@@ -63,7 +63,7 @@ class Recorder:
         self._context.effects += [HttpResponse(number, status) for number in self.waiting]
         self.waiting.clear()
 
-    def reached(self, request: int) -> None:
+    def reached(self, request: int, address: str) -> None:
         self.reached_ones.append(request)
 
     def answered(self, request: int, status: int, address: str, text: str) -> None:

@@ -126,16 +126,16 @@ class SrmpEngine(JoinedProtocol):
         if self.context.queue_manager.connection_active:  # MQMR-3.1.4.2-15
             self.receiving.take_multicast(data, address, MulticastName(group, port))
 
-    def reached(self, request: int) -> None:
-        """A request is being sent over a connection to its server."""
-        self.sending.reached(request)
+    def reached(self, request: int, address: str = "") -> None:
+        """A request is being sent over a connection to an address of its server."""
+        self.sending.reached(request, address)
 
     def answered(self, request: int, status: int, address: str = "", text: str = "") -> None:
         """A request was answered with a status code from an address, or handed to PGM, which counts as a 200.
 
         `text` is the reason phrase after the code; it may contain anything.
         """
-        transfer = self.sending.answered(request, status, text)
+        transfer = self.sending.answered(request, status, text, address)
         if transfer is not None and address:
             self.places.reached(transfer, address)
 

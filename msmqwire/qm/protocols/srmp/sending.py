@@ -8,6 +8,7 @@ from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidValue
 from msmqwire.names import MulticastName
 from msmqwire.names.printable import cut, safe
+from msmqwire.qm.model.address import address_text
 from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.effects import Multicast
 from msmqwire.qm.model.elements import ConnectionHistory, OutgoingQueue
@@ -212,23 +213,30 @@ class SrmpSending:
             self._start_cleanup(transfer)
 
     def _record(self, transfer: SrmpTransfer, status: ConnectionStatus, error: int, detail: str = "") -> None:
-        history = transfer.queue.connection_history
-        history.append(ConnectionHistory(status, self._context.utc, error, (), detail))
+        queue = transfer.queue
+        addresses = tuple(hop.partition("=")[2] for hop in queue.next_hops)
+        queue.connection_history.append(
+            ConnectionHistory(status, self._context.utc, error, addresses, detail)  # DMPR-3.1.1.3-12
+        )
 
     # -- outcome ----------------------------------------------------------------------------------------
 
-    def reached(self, request: int) -> None:
-        """A request is sent over a connection."""
+    def reached(self, request: int, address: str) -> None:
+        """A request is sent over a connection to an address."""
         outgoing = self._requests.get(request)
         if outgoing is not None:
             outgoing.sent = True
+            _note_address(outgoing.transfer.queue, address)
             self._connected(outgoing.transfer)
             if not outgoing.is_done:  # else its message is gone from the store
                 self._outcome.transmitted(outgoing.position.message, outgoing.transfer.queue, "")
 
-    def answered(self, request: int, status: int, text: str) -> SrmpTransfer | None:
-        """A request was answered, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return its transfer, if any."""
+    def answered(self, request: int, status: int, text: str, address: str) -> SrmpTransfer | None:
+        """A request was answered from an address, or handed to PGM: [MC-MQSRM] 3.1.7.2.5. Return its
+        transfer, if any.
+        """
         if (known := self._requests.get(request)) is not None:
+            _note_address(known.transfer.queue, address)
             self._connected(known.transfer)
         outgoing = self._taken(request)
         if outgoing is None:
@@ -436,6 +444,12 @@ def _has_expired(message: Message, utc: int) -> bool:
 def _answer(status: int, text: str) -> str:
     """Return a status code and its text in one line, truncated if it is long."""
     return f"HTTP {status} {cut(safe(text), _TEXT_MAX)}".rstrip()
+
+
+def _note_address(queue: OutgoingQueue, address: str) -> None:
+    """Note the address of the server that a queue is sent to; empty if it is not known."""
+    if address:
+        queue.next_hops = [address_text(address)]  # DMPR-3.1.1.3-02
 
 
 def _is_established(queue: OutgoingQueue) -> bool:

@@ -34,8 +34,8 @@ class HttpEngine(Protocol):
         One `HttpResponse` of this number answers it.
         """
 
-    def reached(self, request: int) -> None:
-        """The request of an `HttpRequest` is being sent over a connection."""
+    def reached(self, request: int, address: str) -> None:
+        """The request of an `HttpRequest` is being sent over a connection to an address."""
 
     def answered(self, request: int, status: int, address: str, text: str) -> None:
         """The request of an `HttpRequest` has an answer from an address: a status and its text."""

@@ -54,8 +54,8 @@ _REQUEST: Final[ContextVar[int]] = ContextVar("_REQUEST")
 class HttpAnswered(Protocol):
     """The engine, as far as outgoing requests go."""
 
-    def reached(self, request: int) -> None:
-        """A request is being sent over a connection."""
+    def reached(self, request: int, address: str) -> None:
+        """A request is being sent over a connection to an address."""
 
     def answered(self, request: int, status: int, address: str, text: str) -> None:
         """A request has an answer from an address: a status and its text."""
@@ -88,7 +88,7 @@ class HttpSender:
         open_connections.add(self._count)
         connector = _Connector(
             limits.http_response_bytes,
-            lambda request: driver.notify(engine.reached, request),
+            lambda request: driver.notify(engine.reached, request, _PEER.get()),
             resolver=_Resolver(resolver, overrides),
             use_dns_cache=False,
             ssl=context,
