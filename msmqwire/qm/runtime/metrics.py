@@ -171,6 +171,19 @@ class Metrics:
         ):
             held.add_metric((kind_of,), share.total)
         yield held
+        managed = counter(
+            "msmqwire_management_calls",
+            "Calls of administrators at other computers by what they ask for.",
+            labels=("action", "status"),
+        )
+        for (action, status), count in rpc.management.calls.items():
+            managed.add_metric((action, f"0x{status:08X}"), count)
+        yield managed
+        yield counter(
+            "msmqwire_management_faults",
+            "Calls of administrators whose arguments could not be read.",
+            rpc.management.faults,
+        )
 
     def _driver_metrics(
         self, gauge: type[GaugeMetricFamily], counter: type[CounterMetricFamily]
