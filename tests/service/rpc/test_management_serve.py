@@ -26,6 +26,7 @@ from msmqwire.rpc.constants import NDR20, NDR64, AuthLevel, PduType, SyntaxId
 from msmqwire.rpc.ndr import SYNTAXES
 from msmqwire.rpc.pdu import PduFramer, build_pdu, make_pdu, parse_pdu
 from msmqwire.rpc.pdus import syntax_fields
+from tests.support.patience import PATIENCE_S
 from tests.support.peers.administrator import MACHINE, Administrator, info_arguments, queue_named
 from tests.support.rpc.remote_read_harness import Fault
 from tests.support.running import (
@@ -343,7 +344,7 @@ def test_metrics_count_calls(data: Path) -> None:
         with pytest.raises(Fault):
             administrator.answer(administrator.send_call(0, b""))
         at = server.do(lambda running: running._metrics.port)
-        with urllib.request.urlopen(f"http://{ADDRESS}:{at}/metrics", timeout=30) as page:
+        with urllib.request.urlopen(f"http://{ADDRESS}:{at}/metrics", timeout=PATIENCE_S) as page:
             text = page.read().decode()
         administrator.disconnect()
     assert 'msmqwire_management_calls_total{action="PAUSE",status="0xC00E0006"} 1.0' in text
