@@ -17,7 +17,7 @@ from msmqwire.capture.ip import IpDecoder
 from msmqwire.capture.source import GZIP_MAGIC, ZSTD_MAGIC
 from msmqwire.errors import CaptureError
 
-CAPTURES = ("session.pcap", "hostile.pcapng", "remote_read.pcap", "protected.pcap")
+CAPTURES = ("session.pcap", "hostile.pcapng", "remote_read.pcap", "protected.pcap", "management.pcap")
 LINKS = (
     links.ETHERNET,
     links.NULL,

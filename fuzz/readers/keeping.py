@@ -15,8 +15,8 @@ from msmqwire.names.printable import counted
 CORPUS_MAX: Final = 20_000
 """Bytes of a kept corpus, twice as many in hexadecimal."""
 PARTS: Final = (
-    "analysis/dissection", "analysis/lint", "bodies", "capture", "crypto", "framing", "headers", "names",
-    "ncp", "packets", "pgm", "remote_read", "rpc", "schema", "srmp",
+    "analysis/dissection", "analysis/lint", "bodies", "capture", "crypto", "framing", "headers", "management",
+    "names", "ncp", "packets", "pgm", "remote_read", "rpc", "schema", "srmp",
 )  # fmt: skip
 """The parts of msmqwire whose lines are counted."""
 

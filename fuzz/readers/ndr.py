@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from fuzz.invariants import refusal_has_a_position
-from fuzz.readers.inputs import payloads
 from fuzz.readers.registry import target
-from msmqwire.errors import InvalidName, MalformedPacket
+from fuzz.readers.stub_checks import SYNTAXES, captured_stubs, comes_back, is_a_name_or_refused, stub_seeds
+from msmqwire.errors import MalformedPacket
 from msmqwire.remote_read.message_packet import message_packet, read_message_packet, state_of
 from msmqwire.remote_read.procedures import PROCEDURES
 from msmqwire.remote_read.sections import message_of, sections_of
-from msmqwire.rpc.constants import PduType
 from msmqwire.rpc.endpoint_mapper import EPT_MAP_REQUEST, ept_map_response
-from msmqwire.rpc.ndr import NDR20, NDR64, Stub, build_stub, from_json, parse_stub, parsing, to_json
-from msmqwire.rpc.ndr.compiled import stub_reader
-from msmqwire.rpc.pdu import PduFramer, parse_pdu
-from msmqwire.rpc.queue_format import name_of, queue_format_of
+from msmqwire.rpc.ndr import Stub, parse_stub
 
-SYNTAXES = (NDR20, NDR64, NDR20.ordered(big_endian=True), NDR64.ordered(big_endian=True))
 CAPTURE = "remote_read.pcap"
 
 
@@ -29,29 +23,8 @@ def _stubs() -> tuple[Stub, ...]:
     return tuple(stub for stub in (*stubs, EPT_MAP_REQUEST, ept_map_response(2)) if stub.members)
 
 
-def _captured() -> Iterator[bytes]:
-    """The stubs of the example capture."""
-    for _, stream in payloads(CAPTURE, "tcp"):
-        for frame in PduFramer().feed(stream):
-            if (
-                frame.header["PTYPE"] in (PduType.REQUEST, PduType.RESPONSE)
-                and not frame.header["auth_length"]
-            ):
-                yield parse_pdu(frame.data).record["stub_data"]
-
-
 def _seeds() -> Iterator[bytes]:
-    for stub in dict.fromkeys(_captured()):
-        for number, declaration in enumerate(_stubs()):
-            for choice, syntax in enumerate(SYNTAXES[:2]):
-                try:
-                    value = parse_stub(declaration, stub, syntax)
-                except MalformedPacket:
-                    continue
-                if not value.wire.rest:
-                    yield bytes([number, choice]) + stub
-    for number in range(len(_stubs())):
-        yield bytes([number, 1]) + bytes(200)
+    yield from stub_seeds(CAPTURE, _stubs())
 
 
 def _words() -> Iterator[bytes]:
@@ -72,33 +45,11 @@ def stubs(data: bytes) -> None:
     if len(data) < 2:
         return
     stub, syntax = _stubs()[data[0] % len(_stubs())], SYNTAXES[data[1] % len(SYNTAXES)]
-    content = data[2:]
-    compiled = stub_reader(stub, syntax)
-    if compiled is not None and (value := compiled(content)) is not None:
-        expected = parsing.interpreted(stub, content, syntax)
-        assert (value, value.wire) == (expected, expected.wire)
-    try:
-        value = parse_stub(stub, content, syntax)
-    except MalformedPacket as refusal:
-        refusal_has_a_position(refusal, content)
-        return
-    assert build_stub(stub, value, syntax) == content
-    again = from_json(stub, to_json(stub, value))
-    plain = build_stub(stub, again, syntax)
-    assert parse_stub(stub, plain, syntax) == value
+    value = comes_back(stub, syntax, data[2:])
     if (queue := getattr(value, "pQueueFormat", None)) is not None:
-        _is_a_name_or_refused(queue)
+        is_a_name_or_refused(queue)
     if sections := getattr(value, "ppPacketSections", None):
         _is_a_message_or_refused(sections)
-
-
-def _is_a_name_or_refused(queue: object) -> None:
-    try:
-        name = name_of(queue)
-    except InvalidName as refusal:
-        assert refusal.why
-        return
-    assert name is None or name_of(queue_format_of(name)) == name
 
 
 def _is_a_message_or_refused(sections: object) -> None:
@@ -113,7 +64,7 @@ def _is_a_message_or_refused(sections: object) -> None:
 
 def _message_packets() -> Iterator[bytes]:
     response = PROCEDURES[7].response
-    for stub in _captured():
+    for stub in captured_stubs(CAPTURE):
         for syntax in SYNTAXES[:2]:
             try:
                 value = parse_stub(response, stub, syntax)

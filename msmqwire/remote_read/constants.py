@@ -7,8 +7,6 @@ from typing import Final
 
 DEFAULT_PORT: Final = 2103  # MQRR-2.1-03, MQRR-3.1.4.1-04
 """The port of the interface, unless it is taken: [MS-MQRR] 3.1.4.1."""
-RPC_PORTS: Final = (DEFAULT_PORT, 2105, 2107)
-"""TCP ports on which queue managers serve RPC: [MS-MQRR] 3.1.4.1, and those of older interfaces."""
 PORT_STEP: Final = 11  # MQRR-3.1.4.1-05
 """The number that is added to a port that is taken: [MS-MQRR] 3.1.4.1."""
 

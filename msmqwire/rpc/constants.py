@@ -16,6 +16,9 @@ FRAGMENT_SIZE: Final = 5840
 FRAGMENT_SIZE_MIN: Final = 1432
 """MustRecvFragSize of [C706] 12.6.2: less can't be negotiated."""
 
+RPC_PORTS: Final = (2103, 2105, 2107)
+"""TCP ports on which queue managers serve RPC: [MS-MQRR] 3.1.4.1, and those of older interfaces."""
+
 
 class PduType(IntEnum):
     """The connection-oriented types of PDU: [C706] 12.6.3.1."""

@@ -71,7 +71,7 @@ def spoken(packet: NcpRequest | NcpReply) -> list[Any]:
     return [plain(record) for record in (packet.header, subfunction, data) if record is not None]
 
 
-@pytest.mark.parametrize("name", ["hostile.pcapng", "remote_read.pcap", "netware.pcap"])
+@pytest.mark.parametrize("name", ["hostile.pcapng", "remote_read.pcap", "management.pcap", "netware.pcap"])
 def test_nothing_of_a_capture_is_lost(name: str, caplog: pytest.LogCaptureFixture) -> None:
     frames = rdpcap(str(EXAMPLES / name))
     assert [bytes(frame) for frame in frames] == [frame.original for frame in frames]

@@ -29,6 +29,7 @@ from scapy.utils import rdpcap, wrpcap
 
 import msmqwire
 from msmqwire import InvalidValue
+from msmqwire.management.interface import parse_request
 from msmqwire.packets import parse
 from msmqwire.plugins import scapy as layers
 from msmqwire.plugins.scapy import (
@@ -64,6 +65,7 @@ from msmqwire.plugins.scapy.binary import PACKETS_MAX
 from msmqwire.plugins.scapy.remote_read import register
 from msmqwire.plugins.scapy.stack import Stack
 from msmqwire.remote_read.interface import INTERFACE
+from msmqwire.rpc.ndr import NDR64
 from tests.support import handmade as h
 from tests.support.capture.scapy_layers import registered_alone
 from tests.support.paths import EXAMPLES, ROOT
@@ -445,6 +447,26 @@ def test_calls_in_a_session_of_dce_rpc(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = next(packet for packet in found if layers.R_StartReceive_Response in packet)
     message = answer[layers.R_StartReceive_Response].ppPacketSections[0].pSectionBuffer
     assert (message.Label, message[MSMQExtensionHeader].EA) == ("order 1", 1)
+
+
+def test_calls_of_queue_management_in_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "dcerpc_session_enable", True)
+    example = EXAMPLES / "management.pcap"
+    found = sniff(offline=str(example), session=TCPSession, quiet=True)
+    items = [item for item in msmqwire.dissect(example) if item.kind.startswith("R_")]
+    calls = [item.packet for item in items if item.packet.value is not None]  # the others are sealed
+    shown = [
+        stub
+        for packet in found
+        for below in (DceRpc5Request, DceRpc5Response)
+        if below in packet and type(stub := packet[below].payload).__name__.startswith("R_QMMgmt")
+    ]
+    assert [bytes(stub) for stub in shown] == [packet.stub for packet in calls]
+    asked = layers.qmmgmt_MGMT_OBJECT(pQueueFormat=layers.qmmgmt_QUEUE_FORMAT(m_pDirectID="OS:a\\q"))
+    call = layers.R_QMMgmtAction_Request(pObjectFormat=asked, lpwszAction="PAUSE")
+    assert (DceRpc5Request() / call).opnum == 1
+    built = parse_request(1, bytes(layers.R_QMMgmtAction_Request(bytes(call))), NDR64)
+    assert (built.pObjectFormat.arm.arm, built.lpwszAction) == ("OS:a\\q", "PAUSE")
 
 
 def test_an_interface_that_is_registered_stays(monkeypatch: pytest.MonkeyPatch) -> None:

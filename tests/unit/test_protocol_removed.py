@@ -66,7 +66,35 @@ OTHER_TESTS = ("tests/unit/analysis/test_ladder.py", "tests/unit/analysis/test_s
 PEERS = ("fuzz/peer", "fuzz/readers")
 """What tests peers of all protocols."""
 
+CALLS = (
+    "msmqwire/analysis/*/remote_read*.py",
+    "msmqwire/analysis/*/management*.py",
+    "msmqwire/cli/protocols/remote_read.py",
+    "msmqwire/cli/protocols/management.py",
+    "msmqwire/management",
+    "msmqwire/plugins/scapy/remote_read.py",
+    "msmqwire/plugins/scapy/management.py",
+    "msmqwire/remote_read",
+)
+"""The interfaces of DCE/RPC."""
+
 REMOVED = {
+    "management": Removed(
+        files=(
+            "msmqwire/analysis/dissection/management_calls.py",
+            "msmqwire/analysis/lint/management*.py",
+            "msmqwire/analysis/protocols/management.py",
+            "msmqwire/cli/protocols/management.py",
+            "msmqwire/management",
+            "msmqwire/plugins/scapy/management.py",
+            "fuzz/readers/management.py",
+        ),
+        example="examples/management.pcap",
+        kind="R_QMMgmtGetInfo response",
+        tests=OTHER_TESTS,
+        words="queue management",
+        beside=("msmqwire/cli/managing", "msmqwire/exporter", "msmqwire/qm", *PEERS),
+    ),
     "ncp": Removed(
         files=(
             "msmqwire/analysis/dissection/ncp_*.py",
@@ -104,21 +132,35 @@ REMOVED = {
     ),
     "remote read": Removed(
         files=(
-            "msmqwire/analysis/dissection/rpc_*.py",
+            "msmqwire/analysis/dissection/remote_read_*.py",
             "msmqwire/analysis/fate/remote_read.py",
             "msmqwire/analysis/lint/remote_read_*.py",
             "msmqwire/analysis/protocols/remote_read.py",
             "msmqwire/cli/protocols/remote_read.py",
             "msmqwire/plugins/scapy/remote_read.py",
             "msmqwire/remote_read",
-            "msmqwire/rpc",
-            "msmqwire/schema/generated/*/rpc_*.py",
         ),
         example="examples/remote_read.pcap",
         kind="R_StartReceive response",
         tests=OTHER_TESTS,
-        words="rpc|remote read",
-        beside=("msmqwire/qm", *PEERS),
+        words="remote read",
+        beside=("msmqwire/exporter", "msmqwire/qm", *PEERS),
+    ),
+    "rpc": Removed(
+        files=(
+            "msmqwire/analysis/dissection/rpc_*.py",
+            "msmqwire/analysis/lint/rpc.py",
+            "msmqwire/analysis/protocols/rpc.py",
+            "msmqwire/cli/protocols/rpc.py",
+            "msmqwire/plugins/scapy/rpc.py",
+            "msmqwire/rpc",
+            "msmqwire/schema/generated/*/rpc_*.py",
+        ),
+        example="examples/remote_read.pcap",
+        kind="bind",
+        tests=OTHER_TESTS,
+        words="rpc",
+        beside=("msmqwire/cli/managing", "msmqwire/exporter", "msmqwire/qm", *CALLS, *PEERS),
     ),
     "srmp": Removed(
         files=(

@@ -12,13 +12,13 @@ from msmqwire.analysis.dissection.followed_conversation import FollowedConversat
 from msmqwire.analysis.dissection.followed_direction import UNKNOWN, FollowedDirection, Ignored
 from msmqwire.analysis.dissection.rpc_calls import Association, Call, in_packet
 from msmqwire.analysis.dissection.rpc_finder import RpcFinder, RpcRange, begins_bind, begins_pdu
-from msmqwire.analysis.dissection.rpc_interfaces import CapturedInterface, interfaces, ports
+from msmqwire.analysis.dissection.rpc_interfaces import CapturedInterface, interfaces
 from msmqwire.analysis.lint import Finding
 from msmqwire.analysis.lint.rpc import lint_malformed_rpc, lint_rpc
 from msmqwire.capture import Flow
 from msmqwire.capture.events import Endpoint
 from msmqwire.errors import MalformedPacket
-from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.constants import RPC_PORTS, PduType
 from msmqwire.rpc.fragments import wrong_fragment
 from msmqwire.rpc.interface import Procedure
 from msmqwire.rpc.ndr import Syntax
@@ -26,7 +26,6 @@ from msmqwire.rpc.pdu import Pdu, wrong_header
 from msmqwire.rpc.pdus import SEC_TRAILER_SIZE
 from msmqwire.rpc.rpc_packet import RpcPacket, StubPart, call_kind, is_sent, read_stub
 
-RPC_PORTS: Final = ports()
 STUB_MAX: Final = 8 << 20
 """Bytes of the longest stub that is put together: twice the largest message, and more."""
 FRAGMENTED_MAX: Final = 64

@@ -79,14 +79,3 @@ def _names() -> dict[tuple[Any, int], str]:
 def interface_named(identifier: SyntaxId) -> str:
     """Return the name of the interface with an identifier; empty if it is not known."""
     return _names().get((identifier.uuid, identifier.major), "")
-
-
-@cache
-def ports() -> frozenset[int]:
-    """Return the ports on which the interfaces are looked for."""
-    return frozenset(
-        port
-        for protocol in protocols()
-        if protocol.traffic.interface
-        for port in protocol.traffic.stream_ports
-    )

@@ -104,5 +104,5 @@ PROTOCOL: Final = CaptureProtocol(
         values={"managed_object": NameSet("kind of object", tuple(OBJECTS.values()))},
         queue="managed_queue",
     ),
-    plugins=Plugins(scapy="msmqwire.plugins.scapy.management"),
+    plugins=Plugins(scapy="msmqwire.plugins.scapy.management", fuzz=("management",)),
 )

@@ -22,8 +22,9 @@ from msmqwire.headers.message_summary import message_summary
 from msmqwire.headers.queue_names import text
 from msmqwire.names.printable import safe
 from msmqwire.remote_read.attributes import attributes
-from msmqwire.remote_read.constants import RPC_PORTS, Action, Opnum
+from msmqwire.remote_read.constants import Action, Opnum
 from msmqwire.remote_read.remote_read_packet import KINDS, RemoteReadPacket
+from msmqwire.rpc.constants import RPC_PORTS
 
 _HANDLE_DIGITS: Final = 40
 _COLUMNS: Final = tuple(

@@ -18,7 +18,7 @@ from msmqwire.analysis.protocols.protocol import (
 )
 from msmqwire.constants import hresult_name
 from msmqwire.names.printable import safe
-from msmqwire.rpc.constants import PduType, status_name
+from msmqwire.rpc.constants import RPC_PORTS, PduType, status_name
 from msmqwire.rpc.rpc_packet import PDU_KINDS, RpcPacket
 
 _GROUPS: Final = {PduType.REQUEST: "call", PduType.RESPONSE: "answer", PduType.FAULT: "answer"}
@@ -84,6 +84,7 @@ PROTOCOL: Final = CaptureProtocol(
         placed_fields="msmqwire.analysis.dissection.rpc_fields:placed_fields",
     ),
     traffic=Traffic(
+        stream_ports=RPC_PORTS,
         dissectors=("msmqwire.analysis.dissection.rpc_connection:Rpc",),
         reduce="msmqwire.analysis.dissection.rpc_pickle:reduce",
     ),

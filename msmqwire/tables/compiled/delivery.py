@@ -13,12 +13,11 @@ import numpy as np
 from msmqwire.analysis.dissection.http_connection import HTTP_PORT, METHOD
 from msmqwire.analysis.dissection.ncp_finder import REPLY as NCP_REPLY
 from msmqwire.analysis.dissection.ncp_finder import REQUEST as NCP_REQUEST
-from msmqwire.analysis.dissection.rpc_connection import RPC_PORTS
 from msmqwire.analysis.dissection.skip_reasons import PACKET_MIN, Why
 from msmqwire.capture.segment_buffer import SEGMENT_COST
 from msmqwire.headers.base import PREFIX_SIZE, VERSION
 from msmqwire.ncp.headers import NCP_PORT
-from msmqwire.rpc.constants import PduType
+from msmqwire.rpc.constants import RPC_PORTS, PduType
 from msmqwire.rpc.pdus import RPC_VERSION
 from msmqwire.tables.compiled.decorators import inlined, jit
 from msmqwire.tables.compiled.finding import find_packets

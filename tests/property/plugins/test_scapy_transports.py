@@ -15,8 +15,9 @@ from scapy.layers.inet import IP, TCP
 from scapy.packet import Packet as ScapyPacket
 from scapy.packet import Raw
 
+from msmqwire.management.interface import MANAGEMENT
 from msmqwire.pgm import Opaque, PgmPacket, build_pgm
-from msmqwire.plugins.scapy import pgm, remote_read
+from msmqwire.plugins.scapy import management, pgm, remote_read
 from msmqwire.plugins.scapy.pgm import PGM
 from msmqwire.plugins.scapy.srmp import ELEMENTS, MSMQSRMPEnvelope, MSMQSRMPMultipart, MSMQSRMPPart
 from msmqwire.remote_read.procedures import PROCEDURES
@@ -138,13 +139,14 @@ def test_multipart_entities(envelope: Envelope, body: bytes, queue_manager: Any)
     assert dissected[MSMQSRMPMultipart].Parts[1].Content == body
 
 
-# -- remote read ------------------------------------------------------------------------------------------
+# -- remote read and queue management ---------------------------------------------------------------------
 
+RPC_LAYERS = {**remote_read.STUBS, **management.STUBS}
 STUBS = [
     (f"{procedure.name}_{direction}", stub)
-    for procedure in PROCEDURES.values()
+    for procedure in (*PROCEDURES.values(), *MANAGEMENT.procedures.values())
     for direction, stub in (("Request", procedure.request), ("Response", procedure.response))
-    if f"{procedure.name}_{direction}" in remote_read.STUBS
+    if f"{procedure.name}_{direction}" in RPC_LAYERS
 ]
 stub_values = st.sampled_from(STUBS).flatmap(lambda pair: st.tuples(st.just(pair), values(pair[1])))
 syntaxes = st.builds(Syntax.ordered, st.sampled_from([NDR20, NDR64]), big_endian=st.booleans())
@@ -158,7 +160,7 @@ def arguments(layer: ScapyPacket) -> dict[str, Any]:
 def _argument(value: Any) -> Any:
     if isinstance(value, list):
         return [_argument(item) for item in value]
-    is_own = isinstance(value, ScapyPacket) and type(value).__name__.startswith("RemoteRead_")
+    is_own = isinstance(value, ScapyPacket) and type(value).__name__.startswith(("RemoteRead_", "qmmgmt_"))
     return type(value)(**arguments(value)) if is_own else value
 
 
@@ -172,10 +174,10 @@ def same(members: Any, value: Any) -> bool:
 
 
 @given(stub_values, syntaxes)
-def test_remote_read(pair: tuple[tuple[str, Stub], Any], syntax: Syntax) -> None:
+def test_calls_of_rpc(pair: tuple[tuple[str, Stub], Any], syntax: Syntax) -> None:
     (name, stub), value = pair
     data = build_stub(stub, value, syntax)
-    layer, way = remote_read.STUBS[name], {"ndr64": syntax.word == 8, "ndrendian": syntax.byte_order}
+    layer, way = RPC_LAYERS[name], {"ndr64": syntax.word == 8, "ndrendian": syntax.byte_order}
     dissected = layer(data, **way) if data else layer(**way)
     assert bytes(dissected) == data
     made = layer(**arguments(dissected), **way)

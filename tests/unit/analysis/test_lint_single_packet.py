@@ -38,13 +38,15 @@ def test_malformed_bytes_are_judged() -> None:
     assert "ATTACK-TRUNCATED" in ids(msmqwire.lint(PACKET.raw[:-10]))
 
 
-@pytest.mark.parametrize("name", ["session.pcap", "remote_read.pcap", "netware.pcap", "hostile.pcapng"])
+@pytest.mark.parametrize(
+    "name", ["session.pcap", "remote_read.pcap", "management.pcap", "netware.pcap", "hostile.pcapng"]
+)
 def test_items_that_were_judged_keep_all_of_their_findings(name: str) -> None:
     for item in msmqwire.dissect(EXAMPLES / name):
         assert msmqwire.lint(item) == list(item.findings)
 
 
-@pytest.mark.parametrize("name", ["remote_read.pcap", "netware.pcap", "session.pcap"])
+@pytest.mark.parametrize("name", ["remote_read.pcap", "management.pcap", "netware.pcap", "session.pcap"])
 def test_items_that_were_not_judged_are_by_their_packet(name: str) -> None:
     judged = msmqwire.dissect(EXAMPLES / name)
     for item, plain in zip(judged, msmqwire.dissect(EXAMPLES / name, lint=False), strict=True):
