@@ -93,6 +93,10 @@ GENERIC_GROUPS: Final = (
     PAIR_GROUP,
 )
 """The columns that only packets of the generic reader have."""
+LATER_GROUPS: Final = frozenset(
+    group for protocol in protocols() if protocol.columns.is_later for group in protocol.columns.groups
+)
+"""The groups of columns that lakes did not have before they were tables."""
 FINDING_IDS: Final = "finding_ids"
 """The column of findings: on request only, and only for captures that are read from their beginning."""
 

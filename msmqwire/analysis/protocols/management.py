@@ -103,6 +103,7 @@ PROTOCOL: Final = CaptureProtocol(
         attributes=attributes,
         values={"managed_object": NameSet("kind of object", tuple(OBJECTS.values()))},
         queue="managed_queue",
+        is_later=True,
     ),
     plugins=Plugins(scapy="msmqwire.plugins.scapy.management", fuzz=("management",)),
 )

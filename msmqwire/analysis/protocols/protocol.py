@@ -227,12 +227,14 @@ class Columns(NamedTuple):
             alike, which stays.
         values: the values that its columns can have, by column.
         queue: the column with the queue that a packet is about; empty if filters by queue do not take it.
+        is_later: whether lakes that are no tables yet were made before it had them.
     """
 
     groups: Mapping[str, tuple[ProtocolColumn, ...]] = {}
     attributes: Callable[[Any], Mapping[str, Getter]] = _no_attributes
     values: Mapping[str, NameSet | TextForm] = {}
     queue: str = ""
+    is_later: bool = False
 
     def value(self, column: str, packet: Any) -> Any:
         """Return the value of a column; None if the packet does not have it."""

@@ -21,7 +21,7 @@ from msmqwire.durable import acquire_lock, replace_file
 from msmqwire.errors import LakeDamaged, LakeError, LakeMismatch, LakeMissing, UnsupportedStore
 from msmqwire.names.printable import counted
 from msmqwire.tables import chosen_columns
-from msmqwire.tables.columns import FINDING_IDS
+from msmqwire.tables.columns import FINDING_IDS, LATER_GROUPS
 from msmqwire.tables.lake.delta_errors import Refused
 from msmqwire.tables.lake.entries import check_entries
 from msmqwire.tables.lake.manifest import RUN_NAME, STAGED_NAME, STAGING, Manifest, OldFile, load
@@ -178,7 +178,7 @@ def _settings(old: Mapping[str, Any], place: LocalPlace) -> Settings:
         ) from None
     kept = {name: old.get(name) for name in ("where", "ports", "body_limit", "by", "splits")}
     finds = FINDING_IDS in names
-    every = [column.name for column in chosen_columns(None)]
+    every = [column.name for column in chosen_columns(None) if column.group not in LATER_GROUPS]
     is_every = names == [*every, *([FINDING_IDS] if finds and FINDING_IDS not in every else [])]
     return {"columns": None if is_every else names, "findings": finds, **kept}
 

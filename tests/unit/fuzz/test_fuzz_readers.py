@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
 
-from fuzz.readers import crypto, names, ndr, packets, pgm, srmp, tally
+from fuzz.readers import crypto, management, names, packets, pgm, srmp, stub_checks, tally
 from fuzz.readers.__main__ import main
 from fuzz.readers.corpora import CORPORA, REGRESSIONS, corpus, keep, regressions
 from fuzz.readers.guarded import GuardedNumpy
@@ -150,7 +150,8 @@ PLANTED = [
     ("names.texts", names, "parse_path_name", reads_without_folder),
     ("crypto.descriptors", crypto, "access_allowed", returns(True)),
     ("pgm.packets", pgm, "checksum_is_right", returns(False)),
-    ("ndr.stubs", ndr, "build_stub", loses_a_byte),
+    ("ndr.stubs", stub_checks, "build_stub", loses_a_byte),
+    ("management.stubs", management, "plain_json", returns((1,))),
     ("rpc.stream", PduFramer, "feed", forgets),
     ("srmp.parts", Multipart, "content_offset", shifts),
     ("srmp.queued", srmp, "verify", returns(None)),
