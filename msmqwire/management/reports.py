@@ -231,8 +231,12 @@ class QueueReport:
 
     @property
     def name(self) -> str:
-        """Its path name, else its format name, else the name by which it was asked for."""
-        return self.path or self.format_name or self.asked
+        """Its path name, else its format name, else the name by which it was asked for.
+
+        Several outgoing queues may have one path name: their format names tell them apart.
+        """
+        names = (self.format_name, self.path) if self.outgoing else (self.path, self.format_name)
+        return names[0] or names[1] or self.asked
 
     @property
     def outgoing(self) -> bool:

@@ -293,6 +293,15 @@ def test_a_queue_that_can_not_be_asked() -> None:
     assert (shown["path"], shown["reason"], shown["messages"]) == ("a\\q", "access denied", None)
 
 
+def test_names_of_queues() -> None:
+    names = {"path": "a\\q", "format_name": "DIRECT=OS:a\\q"}
+    assert QueueReport("x", **names, location="LOCAL").name == "a\\q"
+    assert QueueReport("x", **names, location="REMOTE").name == "DIRECT=OS:a\\q"
+    assert QueueReport("x", path="a\\q", location="REMOTE").name == "a\\q"
+    assert QueueReport("x", format_name="DIRECT=OS:a\\q").name == "DIRECT=OS:a\\q"
+    assert QueueReport("x").name == "x"
+
+
 @requirement("MQMR-2.2.3-10")
 def test_sequence_positions_as_bytes() -> None:
     assert POSITION.to_bytes() == POSITION_BYTES

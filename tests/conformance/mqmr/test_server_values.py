@@ -252,21 +252,25 @@ def test_types_of_local_queues(harness: EngineHarness, manager: Manager, kind: Q
     assert manager.value(ORDERS, Q.PROPID_MGMT_QUEUE_TYPE) == shown
 
 
-@pytest.mark.requirement("MQMR-3.1.4.1-34", "MQMR-2.2.1.3-01")
+@pytest.mark.requirement("MQMR-3.1.4.1-32", "MQMR-3.1.4.1-34", "MQMR-2.2.1.3-01")
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "path", "shown"),
     [
-        (PEER_QUEUE, "PRIVATE"),
-        (r"DIRECT=TCP:10.0.0.2\shop", "PUBLIC"),
-        (rf"PRIVATE={PEER_ID}\0000000f", "PRIVATE"),
-        (GROUP, "MULTICAST"),
-        (THERE, "PRIVATE"),
+        (PEER_QUEUE, PEER_QUEUE.removeprefix("DIRECT=TCP:"), "PRIVATE"),
+        (r"DIRECT=TCP:10.0.0.2\shop", r"10.0.0.2\shop", "PUBLIC"),
+        (r"DIRECT=OS:there\PRIVATE$\shop;late", r"there\private$\shop;late", "PRIVATE"),
+        (rf"PRIVATE={PEER_ID}\0000000f", None, "PRIVATE"),
+        (GROUP, None, "MULTICAST"),
+        (THERE, None, "PRIVATE"),
     ],
 )
-def test_types_of_outgoing_queues(harness: EngineHarness, manager: Manager, name: str, shown: str) -> None:
+def test_types_of_outgoing_queues(
+    harness: EngineHarness, manager: Manager, name: str, path: str | None, shown: str
+) -> None:
+    """The path name is that of the destination, where the format name tells it."""
     harness.outgoing(name)
     assert manager.values(name, 1, 2, 3, 4) == [
-        None,
+        path,
         str(harness.outgoing(name).destination),
         shown,
         "REMOTE",

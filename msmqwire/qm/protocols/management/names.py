@@ -7,6 +7,7 @@ from typing import Any, Final
 from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName
 from msmqwire.names import ConnectorName, DirectName, FormatName, MachineName, PublicName
+from msmqwire.names.addresses import HTTP_PORTS
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.protocols.management.refused import ManagementRefused
@@ -47,6 +48,20 @@ def format_name(manager: QueueManager, queue: Queue) -> str:
     if not backslash:
         return computer  # a connector's path is its format name
     return f"DIRECT=OS:{host}\\{rest}{_JOURNAL if is_journal(queue) else ''}"
+
+
+def path_name(queue: Queue) -> str | None:
+    """Return the path name of a queue; an outgoing queue has that of its destination (1.1), if it is known.
+
+    A GUID, a URL and a multicast address name no path.
+    """
+    if not isinstance(queue, OutgoingQueue):
+        return queue.pathname or None
+    name = queue.destination
+    if not isinstance(name, DirectName) or name.protocol in HTTP_PORTS:
+        return None
+    path = name.canonical.partition(":")[2]
+    return path.replace("\\PRIVATE$\\", "\\private$\\", 1) if name.private else path
 
 
 def is_journal(queue: Queue) -> bool:

@@ -18,7 +18,7 @@ from msmqwire.qm.model.context import Context
 from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager
 from msmqwire.qm.model.enumerations import QueueType
 from msmqwire.qm.protocols.management.histories import source_info
-from msmqwire.qm.protocols.management.names import format_name, type_of
+from msmqwire.qm.protocols.management.names import format_name, path_name, type_of
 from msmqwire.qm.protocols.management.outgoing_values import OUTGOING
 from msmqwire.qm.protocols.management.variants import count, text, texts
 
@@ -32,8 +32,8 @@ _TYPES: Final = {  # MQMR-3.1.4.1-34
 
 
 def _pathname(manager: QueueManager, queue: Queue) -> Any:
-    """MQMR-3.1.4.1-32. An outgoing queue has none: VT_NULL."""
-    return text(queue.pathname or None)
+    """MQMR-3.1.4.1-32."""
+    return text(path_name(queue))
 
 
 def _format_name(manager: QueueManager, queue: Queue) -> Any:
