@@ -35,6 +35,8 @@ from msmqwire.rpc.ndr.types import (
     Type,
     Union,
     WideString,
+    deferring,
+    has_pointers,
     hoisted,
 )
 from msmqwire.rpc.ndr.wire import FIRST_REFERENT, REFERENT_STEP, Syntax, Wire
@@ -150,7 +152,8 @@ class _Writer:
             self.out += kept[0] if kept and len(kept[0]) == gap else bytes(gap)
 
     def integer(self, value: int, size: int, signed: bool = False) -> None:
-        self.align(size)
+        if len(self.out) % size:
+            self.align(size)
         self.out += value.to_bytes(size, self.syntax.byte_order, signed=signed)
 
     def count(self, count: int) -> None:
@@ -166,7 +169,9 @@ class _Writer:
         if isinstance(node, Reference):
             self.whole(node.target, value, siblings)
             return
-        self.pointees(node, self.in_place(node, value, siblings), siblings)
+        completed = self.in_place(node, value, siblings)
+        if has_pointers(node):
+            self.pointees(node, completed, siblings)
 
     def in_place(self, node: Type, value: Any, siblings: Values) -> Any:
         """Write the value itself; return the source of its pointees, None without any."""
@@ -177,7 +182,7 @@ class _Writer:
             case Pointer() if value is not None:
                 self.whole(node.target, value, siblings)
             case Structure():
-                for member in node.members:
+                for member in deferring(node):
                     try:
                         self.pointees(member.type, value[member.name], value)
                     except Halt as halt:
@@ -189,7 +194,7 @@ class _Writer:
                         self.pointees(arm.type, value, siblings)
                     except Halt as halt:
                         raise halt.under(arm.shown) from None
-            case ConformantArray() | ConformantVaryingArray():
+            case ConformantArray() | ConformantVaryingArray() if has_pointers(node.element):
                 for number, item in enumerate(value):
                     try:
                         self.pointees(node.element, item, siblings)

@@ -33,6 +33,7 @@ from msmqwire.rpc.ndr.types import (
     Type,
     Union,
     WideString,
+    deferring,
     has_pointers,
     hoisted,
 )
@@ -99,7 +100,12 @@ class _Reader:
     def integer(self, size: int, signed: bool = False) -> int:
         if self.position % size:
             self.align(size)
-        return int.from_bytes(self.take(size), self.syntax.byte_order, signed=signed)
+        end = self.position + size
+        if end > len(self.data):
+            self.take(size)  # which raises
+        taken = self.data[self.position : end]
+        self.position = end
+        return int.from_bytes(taken, self.syntax.byte_order, signed=signed)
 
     def count(self, size_is: str, siblings: Siblings, least: int) -> int:
         """Return the maximum count of an array with size_is, its elements taking `least` bytes or more."""
@@ -138,7 +144,7 @@ class _Reader:
             case Pointer():
                 return None if raw == NULL else self.whole(node.target, siblings)
             case Structure() if has_pointers(node):
-                for member in node.members:
+                for member in deferring(node):
                     try:
                         raw[member.name] = self.pointees(member.type, raw[member.name], raw)
                     except Halt as halt:

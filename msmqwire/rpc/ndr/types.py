@@ -27,23 +27,21 @@ class Integer:
 
     Attributes:
         values: the values that the range attribute of the IDL allows; parsing refuses any other.
+        size: its bytes.
+        least, most: the numbers that it holds.
     """
 
     bits: int
     signed: bool = False
     values: range | None = None
+    size: int = field(init=False, repr=False)
+    least: int = field(init=False, repr=False)
+    most: int = field(init=False, repr=False)
 
-    @property
-    def size(self) -> int:
-        return self.bits // 8
-
-    @property
-    def least(self) -> int:
-        return -(1 << (self.bits - 1)) if self.signed else 0
-
-    @property
-    def most(self) -> int:
-        return (1 << (self.bits - self.signed)) - 1
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.bits // 8)
+        object.__setattr__(self, "least", -(1 << (self.bits - 1)) if self.signed else 0)
+        object.__setattr__(self, "most", (1 << (self.bits - self.signed)) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,6 +260,13 @@ def has_pointers(node: Type) -> bool:
     return False
 
 
+@cache
+def deferring(node: Structure) -> tuple[Member, ...]:
+    """Return the members of a structure of which a part is deferred, in their order."""
+    return tuple(member for member in node.members if has_pointers(member.type))
+
+
+@cache
 def hoisted(node: Structure) -> ConformantBytes | None:
     """Return the array whose count stands before a conformant structure; None for another structure."""
     last = node.members[-1].type if node.members else None
