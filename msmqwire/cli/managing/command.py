@@ -227,9 +227,12 @@ def _show(
     elif wanted.table and sys.stdout.isatty():
         _watch(ask, wanted, interval, patience)
     else:
-        while True:
-            _print(ask().reports, wanted)
-            time.sleep(interval)
+        try:
+            while True:
+                _print(ask().reports, wanted)
+                time.sleep(interval)
+        except KeyboardInterrupt:
+            return
 
 
 def _asked(managed: SyncManagedHost, wanted: _Wanted, more: Sequence[str]) -> _Answer:

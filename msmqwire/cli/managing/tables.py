@@ -85,7 +85,7 @@ def queue_table(report: QueueReport) -> RenderableType:
     """Return all that is known of a queue."""
     rows: list[tuple[str, str]] = [
         ("queue", safe(name_of(report))),
-        ("format name", safe(report.format_name or _absent(report.unavailable, "format_name"))),
+        _other_name(report),
         ("messages", _plain(report, "messages")),
         ("bytes", _plain(report, "bytes")),
         ("in its journal", _plain(report, "journal_messages")),
@@ -120,6 +120,13 @@ def name_of(report: QueueReport) -> str:
     suffix = ";JOURNAL"
     is_journal = (report.format_name or "").upper().endswith(suffix)
     return report.name + suffix if is_journal and not report.name.upper().endswith(suffix) else report.name
+
+
+def _other_name(report: QueueReport) -> tuple[str, str]:
+    """Return the name of a queue that `QueueReport.name` is not."""
+    if report.outgoing:
+        return "path name", safe(report.path or _absent(report.unavailable, "path"))
+    return "format name", safe(report.format_name or _absent(report.unavailable, "format_name"))
 
 
 # -- cells -----------------------------------------------------------------------------------------------

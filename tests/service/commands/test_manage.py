@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.support.installed import library
 from tests.support.rpc.management_server import BREAK, HOST, SILENCE, ManagedMachine, managed_machine
 from tests.support.rpc.rpc_pair import PASSWORD, USER, accept
 from tests.support.rpc.rpc_server import map_endpoints, rpc_server
-from tests.support.running import Run, called
+from tests.support.running import Run, begun, called, ended, until
 from tests.support.terminal import on_a_terminal, terminal
 
 ORDERS, BILLS = r"private$\orders", r"other\private$\bills"
@@ -198,7 +199,7 @@ def test_a_queue_for_people(machine: ManagedMachine) -> None:
     words = ("manage", "127.0.0.1", "queue", BILLS, "--rpc-port", str(machine.port))
     output = on_a_terminal(*words)
     shown = {line[:18].strip(): line[18:].strip() for line in output.splitlines()}
-    assert shown["queue"] == BILLS
+    assert (shown["queue"], shown["path name"]) == (rf"DIRECT=OS:{BILLS}", BILLS)
     assert shown["messages"] == "? (a value of type 0x001f, not 0x0013)"
     assert shown["bytes"] == "?"
     assert shown["unacknowledged"] == "7"
@@ -230,6 +231,21 @@ def test_watching_shows_changes_and_quits(machine: ManagedMachine) -> None:
         run.shown("has closed the connection")
         run.type("q")
         assert run.ended() == 0
+
+
+def test_watching_for_programs_is_lines_of_json(machine: ManagedMachine) -> None:
+    words = ("queue", ORDERS, "--watch", "--interval", "0.2", "--rpc-port", str(machine.port))
+    with begun("manage", "127.0.0.1", *words) as process:
+        out = process.stdout
+        assert out is not None
+        assert json.loads(out.readline())["messages"] == 3
+        machine.queues[rf"direct=os:{HOST}\private$\orders"][Q.PROPID_MGMT_QUEUE_MESSAGE_COUNT] = variant(
+            VarEnum.VT_UI4, 4
+        )
+        until(lambda: json.loads(out.readline())["messages"] == 4, "the next line")
+        process.send_signal(signal.SIGINT)
+        run = ended(process)
+    assert (run.status, run.err) == (0, "")
 
 
 def test_nothing_is_silent_for_long(machine: ManagedMachine) -> None:

@@ -107,6 +107,7 @@ def test_by_default_nobody_manages(data: Path) -> None:
     assert all("--rpc-manage" in error["error"] for error in told)
 
 
+@pytest.mark.requirement("MQMR-5.2-01")
 def test_users_manage_with_their_passwords(data: Path, tmp_path: Path) -> None:
     library("spnego")
     users, password = tmp_path / "users", tmp_path / "password"
