@@ -15,6 +15,7 @@ PAGES = {
     "index.md": 1,
     "adding-a-header.md": 3,
     "dead-letters.md": 15,
+    "exporter.md": 10,
     "forwarding.md": 24,
     "from-other-readers.md": 5,
     "management.md": 8,
@@ -29,6 +30,7 @@ PAGES = {
 """How many steps each page has at least."""
 
 LIBRARIES = {
+    "exporter.md": ("aiohttp",),
     "forwarding.md": ("aiohttp",),
     "tutorials/data-engineer.md": ("duckdb", "pyspark"),
     "tutorials/security-engineer.md": ("hypothesis",),
