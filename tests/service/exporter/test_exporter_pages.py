@@ -21,7 +21,7 @@ from msmqwire.exporter.server import Exporter, ExporterOptions
 from msmqwire.exporter.targets import Target
 from msmqwire.service.page_connections import PageLimits
 from msmqwire.service.page_guard import HEADERS
-from tests.support.exporter.fake_targets import FakeManager, connecting, local, outgoing
+from tests.support.fake_targets import FakeManager, connecting, local, outgoing
 from tests.support.patience import PATIENCE_S, happens, limit
 
 pytest.importorskip("aiohttp")

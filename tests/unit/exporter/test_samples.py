@@ -10,7 +10,7 @@ from msmqwire.exporter import families
 from msmqwire.exporter.families import OF_MACHINES, OF_QUEUES, OUTGOING_STATE, Family, page
 from msmqwire.exporter.samples import STATES, samples
 from msmqwire.management.reports import Eod, MachineReport, QueueReport
-from tests.support.exporter.fake_targets import OUTGOING, local, outgoing
+from tests.support.fake_targets import OUTGOING, local, outgoing
 
 MACHINE = MachineReport("alpha", connected=True, bytes_all_queues=1000)
 

@@ -31,7 +31,7 @@ from msmqwire.exporter.scraping import Scraping
 from msmqwire.exporter.targets import Target
 from msmqwire.management.reports import unasked
 from msmqwire.qm.client.managed_listing import NOT_ASKED
-from tests.support.exporter.fake_targets import FakeManager, connecting, local, outgoing
+from tests.support.fake_targets import FakeManager, connecting, local, outgoing
 from tests.support.patience import PATIENCE_S, happens, limit
 
 SHORT_S = 0.05

@@ -1,1 +1,0 @@
-"""Targets of an exporter without a network."""
