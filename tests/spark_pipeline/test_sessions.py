@@ -123,7 +123,10 @@ def test_only_connections_with_srmp_are_sessions_on_web_ports(tmp_path):
     assert (row["client_skipped_bytes"], row["server_skipped_bytes"]) == (len(s.GET), len(s.PAGE))
 
 
-@pytest.mark.parametrize(("example", "packets"), [("netware.pcap", [(38, 38)]), ("remote_read.pcap", None)])
+@pytest.mark.parametrize(
+    ("example", "packets"),
+    [("netware.pcap", [(38, 38)]), ("remote_read.pcap", None), ("management.pcap", None)],
+)
 def test_connections_of_calls_are_sessions_of_packets(example, packets):
     rows = shown(session_batches([str(ROOT / "examples" / example)], ()))
     counts = [(row["client_packets"], row["server_packets"]) for row in rows]

@@ -96,7 +96,8 @@ def test_what_begins_a_stream():
     bind = r.Talk(big_endian=True).pdus[0][1]
     assert begins_bind(bind) is True
     assert begins_bind(bind[:40]) is None
-    little_inside = bind.replace(r.INTERFACE.uuid.bytes, r.INTERFACE.uuid.bytes_le)
+    uuid = r.REMOTE_READ.identifier.uuid
+    little_inside = bind.replace(uuid.bytes, uuid.bytes_le)
     assert begins_bind(little_inside) is False
     assert begins_pdu(bind[:16]) is True
     assert begins_pdu(bind[:4] + b"\x20" + bind[5:16]) is False
