@@ -1,4 +1,4 @@
-"""Values in answers of R_QMMgmtGetInfo against scapy's NDR, in which each arm of a union has its own alignment.
+"""Values in answers of R_QMMgmtGetInfo against the NDR of scapy, where each arm of a union is aligned alone.
 
 The structures are those of `test_ndr_scapy`, which has a PROPVARIANT that stands by itself.
 """

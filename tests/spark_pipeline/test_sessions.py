@@ -129,7 +129,9 @@ def test_only_connections_with_srmp_are_sessions_on_web_ports(tmp_path):
 )
 def test_connections_of_calls_are_sessions_of_packets(example, packets):
     rows = shown(session_batches([str(ROOT / "examples" / example)], ()))
-    counts = [(row["client_packets"], row["server_packets"]) for row in rows]
+    counts = [
+        (row["client_packets"], row["server_packets"]) for row in rows if row["server_port"] != 1801
+    ]  # a queue manager that is not there refuses a connection
     assert counts
     assert all(client and server for client, server in counts)
     assert packets is None or [tuple(map(sum, zip(*counts, strict=True)))] == packets
