@@ -26,9 +26,8 @@ from msmqwire.service import descriptors, logs
 from msmqwire.service.endpoints import LOOPBACK
 
 
-async def export(options: ExporterOptions, targets: tuple[Target, ...]) -> None:
+async def export(exporter: Exporter, targets: tuple[Target, ...]) -> None:
     """Answer Prometheus until SIGTERM or SIGINT; SIGHUP has the targets read again. Raises Unreachable."""
-    exporter = Exporter(options)
     try:
         await exporter.start(targets)
     except (OSError, UnicodeError) as exc:
@@ -111,16 +110,17 @@ def command(
     )
 
     def run() -> None:
+        exporter = None if check else Exporter(options)  # it names a missing extra
         try:
             found = read_targets(targets)
         except OSError as exc:
             text = str(exc.strerror or exc)
             raise NoInput(text if exc.filename is None else f"{exc.filename}: {text}") from None
-        if check:
+        if exporter is None:
             print(f"{safe(str(targets))}: {counted(len(found), 'target')}")
             return
         logs.begin(log)
         descriptors.raise_limit()
-        asyncio.run(export(options, found))
+        asyncio.run(export(exporter, found))
 
     run_reporting_errors(run)

@@ -78,6 +78,7 @@ def test_the_base_does_what_no_extra_is_for(tmp_path: Path, arguments: tuple[str
         (("lake", SESSION, "--out", "{folder}/lake"), "pyarrow", "columns"),
         (("serve", "--data", "{folder}/alpha", "--listen", "127.0.0.37:0", "--http", "127.0.0.37:0"),
          "aiohttp", "qm"),
+        (("exporter", "--targets", "{folder}/targets.toml"), "aiohttp", "qm"),
         (("fate", SESSION), "pyarrow", "columns"),
         (("fuzz", "127.0.0.1"), "hypothesis", "fuzz"),
     ],

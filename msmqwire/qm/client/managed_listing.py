@@ -25,6 +25,8 @@ QUEUES_MAX: Final = 65_536
 """Queues that a computer may list."""
 NOT_ASKED: Final = "it was not asked: there are more queues than wanted"
 """The reason of a queue that was left out."""
+_TRIED_MAX: Final = 100
+"""Private queues that are looked at for the name of the computer."""
 _LEFT_S: Final = 0.1
 """The part of the time of a method that is kept for its result, and that in seconds at most."""
 
@@ -61,42 +63,46 @@ class Listing:
         Those that are named come first then, and rows of the others have the reason `NOT_ASKED`.
         """
         active, private = await self._lists()
-        rows = self._distinct([*private, *active, *(_row(name, listed=False) for name in self._wanted)])
-        left: list[_Row] = []
+        listed = (*private, *active)
+        wanted = [_row(name, listed=False) for name in self._wanted]
+        rows = self._distinct(
+            [*map(_row, listed[:most]), *wanted]
+        )  # to read a name takes longer than to list it
+        left = [] if most is None else list(listed[most:])
         if most is not None and len(rows) > most:
             rows.sort(key=lambda row: row.listed)
-            rows, left = rows[:most], rows[most:]
-        return [*_once(await self._reports(rows)), *(unasked(row.path, NOT_ASKED) for row in left)]
+            left += [row.path for row in rows[most:]]
+        return [*_once(await self._reports(rows[:most])), *(unasked(path, NOT_ASKED) for path in left)]
 
     async def outgoing(self) -> list[QueueReport]:
         """Return the state of the outgoing queues, and of active ones that can't be asked."""
         active, private = await self._lists()
-        local = {_key(row) for row in self._distinct(private)}
-        rows = [row for row in self._distinct(active) if _key(row) not in local]
+        local = {_key(row) for row in self._distinct(map(_row, private))}
+        rows = [row for row in self._distinct(map(_row, active)) if _key(row) not in local]
         reports = [report for _, report in await self._reports(rows)]
         return [report for report in reports if report.reason is not None or report.outgoing]
 
-    async def _lists(self) -> tuple[list[_Row], list[_Row]]:
-        """Return the active queues and the private ones that the computer lists.
+    async def _lists(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the active queues and of the private ones that the computer lists.
 
         Raises ProtocolViolation for what is no list of names, and for too many.
         """
         values, _ = await self._connection.machine_properties(_ACTIVE_QUEUES, PRIVATE_QUEUES)
         active, private = (self._names(values[number]) for number in (_ACTIVE_QUEUES, PRIVATE_QUEUES))
-        self._connection.computer = private_computer((row.path for row in private), self._host)
+        self._connection.computer = private_computer(private[:_TRIED_MAX], self._host)
         return active, private
 
-    def _names(self, value: Any) -> list[_Row]:
+    def _names(self, value: Any) -> tuple[str, ...]:
         if value.vt in (VarEnum.VT_NULL, VarEnum.VT_EMPTY):
-            return []
+            return ()
         if value.vt != VarEnum.VT_VECTOR | VarEnum.VT_LPWSTR:  # MQMR-3.2.4-06
             raise ProtocolViolation(
                 f"{self._host} gives no names of queues, but a value of type {value.vt:#06x}"
             )
-        names = plain(value)
+        names: tuple[str, ...] = plain(value)
         if len(names) > QUEUES_MAX:
             raise ProtocolViolation(f"{self._host} lists more than {QUEUES_MAX:,} queues")
-        return [_row(name) for name in names]
+        return names
 
     def _distinct(self, rows: Iterable[_Row]) -> list[_Row]:
         """Return rows with their computers, those with the same name once."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -25,12 +27,14 @@ from msmqwire.names.printable import counted
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.runtime.rpc.client import RpcClient, find_port, open_rpc
 from msmqwire.rpc.constants import NDR20
-from msmqwire.rpc.ndr import SYNTAXES, Stub, build_stub
+from msmqwire.rpc.ndr import SYNTAXES, Stub, Syntax, build_stub
 
 CALLS_MAX: Final = 64
 """Calls that are under way at a time; where a server takes one at a time, the others wait for it."""
 ANSWER_MAX: Final = 0x80_0000
 """Bytes of an answer, and of all answers that have begun: some 30,000 names of queues."""
+_LONG: Final = 0x8000
+"""Bytes of an answer that takes some 10 ms to read; a hostile one of ANSWER_MAX takes ten seconds."""
 _MQ_FACILITY: Final = 0xC00E
 _ALIGNED: Final = 8
 """The largest alignment of NDR."""
@@ -176,7 +180,7 @@ class ManagementConnection:
                 raise
         try:
             syntax = SYNTAXES[answered.transfer_syntax].ordered(big_endian=answered.big_endian)
-            answer = parse_response(opnum, answered.stub, syntax)
+            answer = await _parsed(opnum, answered.stub, syntax)
         except MalformedPacket as exc:  # MQMR-3.2.4-04, MQMR-3.2.4-05
             raise self._wrong(opnum, str(exc)) from None
         if answer.status != MQ_OK:  # MQMR-3-05, MQMR-3.2.4-03
@@ -186,6 +190,21 @@ class ManagementConnection:
     def _wrong(self, opnum: Opnum, why: str) -> ProtocolViolation:
         """Return the exception for an answer that breaks the protocol; other calls are not affected."""
         return ProtocolViolation(f"{self._host} answers {opnum.name} wrongly: {why}")
+
+
+async def _parsed(opnum: Opnum, stub: bytes, syntax: Syntax) -> Any:
+    """Return the results of a call. A long stub is read beside the loop, whose other tasks go on meanwhile.
+
+    Raises MalformedPacket.
+    """
+    if len(stub) <= _LONG:
+        return parse_response(opnum, stub, syntax)
+    return await asyncio.get_running_loop().run_in_executor(_reader(), parse_response, opnum, stub, syntax)
+
+
+@cache
+def _reader() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "msmq-answers")
 
 
 def refused(named: str, status: int) -> QueueError:

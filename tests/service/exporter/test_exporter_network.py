@@ -18,6 +18,9 @@ from msmqwire.exporter.scraping import Scraping
 from msmqwire.exporter.server import by_mqmr
 from msmqwire.exporter.targets import Target
 from msmqwire.management.constants import Opnum
+from msmqwire.management.interface import parse_response
+from msmqwire.qm.client import managed_listing, management_connection
+from msmqwire.qm.client.managed_names import listed_queue
 from tests.support.patience import PATIENCE_S, limit
 from tests.support.rpc.management_server import BREAK, HOST, SILENCE, ManagedMachine, local, managed_machine
 
@@ -77,7 +80,7 @@ def test_an_honest_computer() -> None:
         rf'windows_msmq_messages_in_queue{{target="alpha",name="{HOST}\\private$\\orders"}} 7',
         rf'windows_msmq_messages_in_queue{{target="alpha",name="{HOST}\\system$;deadletter"}} 5',
     ]
-    outgoing = r'{target="alpha",name="beta\\private$\\q"}'
+    outgoing = r'{target="alpha",name="DIRECT=OS:beta\\private$\\q"}'
     assert {
         'msmq_up{target="alpha"} 1',
         f"msmq_outgoing_messages{outgoing} 3",
@@ -138,6 +141,34 @@ def test_more_queues_than_wanted() -> None:
     assert any("deadletter" in line for line in counted)
     assert len(counted) == 9, "ten were asked, and there is no transactional dead-letter queue"
     assert 'msmq_queues_left_out{target="alpha"} 35' in text
+
+
+def test_a_flood_of_names_does_not_stop_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long answer is read in a thread beside the loop, and no more names than wanted are looked into."""
+    threads: set[str] = set()
+    read: list[str] = []
+
+    def parse(*arguments: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return parse_response(*arguments)
+
+    def queue_of(name: str) -> Any:
+        read.append(name)
+        return listed_queue(name)
+
+    monkeypatch.setattr(management_connection, "parse_response", parse)
+    monkeypatch.setattr(managed_listing, "listed_queue", queue_of)
+    with honest() as found:
+        scraped(target("alpha", found.port))
+        assert threads == {threading.main_thread().name}
+        assert len(read) == 2
+        found.active += [rf"DIRECT=OS:gamma\private$\q{number}" for number in range(3000)]
+        text = scraped(target("alpha", found.port), queues_max=10)
+        assert {name.rpartition("_")[0] for name in threads} == {"", "msmq-answers"}
+        assert len(read) == 2 + 10
+    assert 'msmq_up{target="alpha"} 1' in text
+    (left,) = [line for line in text if line.startswith("msmq_queues_left_out")]
+    assert int(left.split()[-1]) == 3002 + 2 - 10
 
 
 @contextmanager
