@@ -25,6 +25,8 @@ from msmqwire.service.logs import log
 METHODS: Final = max(Opnum) + 1
 TRANSFER_SYNTAXES: Final[dict[SyntaxId, tuple[SyntaxId, ...]]] = {INTERFACE: (NDR20,)}  # MQMR-2.2-01
 """NDR alone: a bind for NDR64 is refused for this interface."""
+DENIED_MAX: Final = 8 << 10
+"""Bytes of the arguments of a caller without rights that are read at all, so that it costs little."""
 _TEXT_MAX: Final = 200
 _OBJECTS: Final[dict[int, str]] = {
     ObjectType.MGMT_MACHINE: "machine",
@@ -62,7 +64,7 @@ class ManagementCalls:
 
     def arguments(self, event: Called) -> Any:
         """Return the arguments of a call. Raises RpcFault with the status to answer."""
-        if len(event.stub) > REQUEST_MAX:
+        if len(event.stub) > (REQUEST_MAX if self.admits(event.identity) else DENIED_MAX):
             self.faults += 1
             raise RpcFault(
                 FaultStatus.NCA_S_FAULT_REMOTE_NO_MEMORY, f"{counted(len(event.stub), 'byte')} of arguments"
@@ -77,6 +79,10 @@ class ManagementCalls:
     def standing(self, user: str) -> Standing:
         """Return what is known of a caller, whose name is empty if it is anonymous: MQMR-3-03."""
         return Standing(not user or self._may_call(user), bool(user) and user.upper() in self._users)
+
+    def admits(self, user: str) -> bool:
+        """Return whether a caller may ask and act."""
+        return admits(self._engine.access, self.standing(user))
 
     def info(self, user: str, peer: str, arguments: Any) -> Results:
         """Answer R_QMMgmtGetInfo.
@@ -111,7 +117,7 @@ class ManagementCalls:
         status = int(results["status"])
         self.calls[what, status] += 1
         shown, managed = _shown(user), _object(arguments.pObjectFormat)
-        if not admits(self._engine.access, self.standing(user)):
+        if not self.admits(user):
             event = "management: a caller without rights is refused"
         elif what == _QUESTION or status != MQ_OK:
             event = f"management: {what}, asked by {shown or 'an anonymous caller'}"

@@ -119,6 +119,7 @@ class RemoteReadListener(RpcListener):
 
     def _manage(self, connection: RpcConnection, event: Called) -> None:
         """Carry out a call of management. Its callers are refused by a status, not by a fault."""
+        self.begin_now()
         if event.identity and self._is_known(event.identity):
             self.proved(connection)
         try:
@@ -132,7 +133,6 @@ class RemoteReadListener(RpcListener):
             number = self._outstanding(connection, event, management.build_response)
             self._manager.act(number, user, peer, arguments)
             return
-        self.begin_now()
         results = self._manager.info(user, peer, arguments)
 
         def builder(results: Results) -> Build:
