@@ -19,7 +19,7 @@ import pytest
 
 from tests.support.patience import PATIENCE_S, limit
 from tests.support.rpc.management_server import managed_machine
-from tests.support.running import begun, called, command, until
+from tests.support.running import begun, called, command, process, until
 
 pytest.importorskip("aiohttp")
 READY = re.compile(r"ready exporter http=127\.0\.0\.1:(\d+) targets=(\d+)\n")
@@ -88,6 +88,27 @@ def test_it_runs_until_it_is_stopped(tmp_path: Path) -> None:
                 exporter.get("/probe?target=beta")
             assert exporter.stop() == 0
             assert exporter.logs() == []
+
+
+@pytest.mark.parametrize("access, up", [("callers", 1), ("none", 0)])
+def test_a_queue_manager_of_ours(tmp_path: Path, access: str, up: int) -> None:
+    """Its queues, outgoing ones and dead letters; nothing, not even names, if it lets nobody in."""
+    places = "--rpc", f"{ADDRESS}:0", "--rpc-auth", "none", "--rpc-manage", access
+    with process(tmp_path / "qm", *places, "--queue", r"private$\orders", name="ALPHA") as manager:
+        name = r"DIRECT=TCP:127.0.0.4\private$\bills"
+        sent = command("send", name, "--body", "hi", "--recoverable", "--data", tmp_path / "qm")
+        assert sent.status == 0, sent.err
+        path = written(tmp_path, f'host = "{ADDRESS}"\nname = "alpha"\nrpc_port = {manager.rpc_port}')
+        with running(path) as exporter:
+            text = exporter.get()
+        assert f'msmq_up{{target="alpha"}} {up}' in text
+        if up:
+            for queue in (r"private$\\orders", "system$;DEADLETTER", "system$;DEADXACT"):
+                assert rf'windows_msmq_messages_in_queue{{target="alpha",name="ALPHA\\{queue}"}} 0' in text
+            assert re.search(r'msmq_outgoing_messages\{target="alpha",name="[^"]*bills"\} 1\n', text)
+        else:
+            assert 'msmq_scrape_errors_total{target="alpha",reason="refused"} 1' in text
+            assert "orders" not in text
 
 
 def test_a_hangup_has_the_file_read_again(tmp_path: Path) -> None:
