@@ -105,6 +105,9 @@ def test_the_address_of_an_open_session() -> None:
     "MQMR-2.2.3.2-18", "MQMR-2.2.3.2-14", "MQMR-2.2.3.2-15", "MQMR-2.2.3.2-19", "MQMR-2.2.3.2-20",
     "MQMR-2.2.3.2-21", "MQMR-2.2.3.2-22", "MQMR-2.2.3.2-23",
 )  # fmt: skip
+@pytest.mark.requirement(
+    "MQMQ-2.2.5-01", "MQMQ-2.3.12.13-01", "MQMQ-2.3.12.16-01", "MQMQ-2.3.12.17-01", "MQMQ-2.3.12.18-01"
+)
 def test_the_transactional_transfer_out_of_a_queue() -> None:
     harness = harness_with_peer()
     manager, eod = Manager(harness), range(13, 24)
@@ -176,6 +179,7 @@ def test_a_sequence_of_a_late_date_is_signed(harness: EngineHarness, manager: Ma
 
 
 @pytest.mark.requirement("MQMR-3.1.4.1-60", "MQMR-3.1.4.1-61", "MQMR-2.2.3.2-25", "MQMR-2.2.3.2-26")
+@pytest.mark.requirement("MQMQ-2.3.12.25-01")
 def test_the_connection_history_has_all_statuses(harness: EngineHarness, manager: Manager) -> None:
     queue = harness.outgoing()
     for number, status in enumerate(ConnectionStatus):
@@ -217,6 +221,7 @@ def test_failures_of_a_session_are_in_the_history() -> None:
 
 
 @pytest.mark.requirement("MQMR-3.1.4.1-59", "MQMR-2.2.3.2-24")
+@pytest.mark.requirement("MQMQ-2.3.12.24-01")
 def test_senders_of_transactional_messages_are_six_vectors(harness: EngineHarness, manager: Manager) -> None:
     queue = harness.queue(transactional=True)
     for number, sender in enumerate((PEER_ID, THIRD_ID), 1):

@@ -88,6 +88,7 @@ def test_a_machine_has_six_properties(harness: EngineHarness, manager: Manager) 
 
 
 @pytest.mark.requirement("MQMR-3.1.4.1-21")
+@pytest.mark.requirement("MQMQ-2.3.11.1-01")
 def test_active_are_queues_with_messages_and_open_ones(harness: EngineHarness, manager: Manager) -> None:
     harness.queue("idle")
     full, opened, journaled = harness.queue("full"), harness.queue("opened"), harness.queue("journaled")
@@ -124,7 +125,7 @@ def test_private_queues_are_there_without_their_parts(harness: EngineHarness, ma
     assert manager.value(MACHINE, M.PROPID_MGMT_MSMQ_PRIVATEQ) == (r"here\private$\b", r"here\private$\a")
 
 
-@pytest.mark.requirement("MQMR-3.1.4.1-23", "MQMR-3.1.4.1-24")
+@pytest.mark.requirement("MQMR-3.1.4.1-23", "MQMR-3.1.4.1-24", "MQMQ-2.3.11.3-01")
 @pytest.mark.parametrize(
     ("integrated", "servers", "shown"),
     [

@@ -1,4 +1,4 @@
-"""Stubs of remote read, management and the endpoint mapper: round trips in every syntax, hostile bytes, QUEUE_FORMAT."""
+"""Stubs of remote read, management and the endpoint mapper: round trips, hostile bytes, QUEUE_FORMAT."""
 
 from __future__ import annotations
 

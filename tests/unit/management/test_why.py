@@ -170,7 +170,7 @@ def test_a_healthy_queue_is_said_to_be_so_with_the_evidence(eod: Eod | None, mea
     assert first == ("Its state is CONNECTED; it holds no messages.", meaning, "")
 
 
-def test_a_connected_queue_of_unknown_contents_is_not_called_healthy() -> None:
+def test_a_queue_of_unknown_contents_is_not_called_healthy() -> None:
     ((fact, meaning, _),) = told(outgoing(state="CONNECTED"))
     assert fact == "Its state is CONNECTED; the number of its messages is not reported."
     assert meaning == "The queue manager is connected and sends."

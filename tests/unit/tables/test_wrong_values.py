@@ -104,7 +104,7 @@ ROWS: Final = [
     (("manage", "h"), ("--auth", "privat"), "--auth: 'privat' is none of none, connect, integrity, privacy"),
     (("manage", "h", "queues"), ("--why", "q"), "--why: it goes with no command, as 'queues'"),
     (("manage", "h"), ("--user", "anne"), "--password-file: a user has a password"),
-    (("exporter", "--targets", "t"), ("--log", "warn"), "--log: 'warn' is not a level; did you mean warning?"),
+    (("exporter", "--targets", "t"), ("--log", "warn"), "--log: 'warn' is not a level; did you mean warn"),
     (("netware", "queues", "--connect", "[::1]:1", "--as", "u"), ("--type", "prnt"), "mean print?"),
     (("netware", "object", "list", "--data", "q"), ("--type", "usr"), "--type: 'usr' is not a type; did"),
     (("netware", "serve", "--data", "q"), ("--log", "warn"), "did you mean warning?"),
