@@ -39,10 +39,10 @@ class ManagedHost:
         host: the computer, as it was given.
     """
 
-    def __init__(self, options: RemoteOptions, timeout: float) -> None:
+    def __init__(self, options: RemoteOptions, timeout: float, *, ndr64: bool = False) -> None:
         """Take the address of the computer with the caller, and the seconds for a whole method."""
         self.host = options.host
-        self._options, self._timeout = options, timeout
+        self._options, self._timeout, self._ndr64 = options, timeout, ndr64
         self._connection: ManagementConnection | None = None
         self._connecting = asyncio.Lock()
 
@@ -167,7 +167,7 @@ class ManagedHost:
     async def _connected(self) -> ManagementConnection:
         async with self._connecting:
             if self._connection is None or self._connection.closed:
-                self._connection = await open_management(self._options)
+                self._connection = await open_management(self._options, ndr64=self._ndr64)
             return self._connection
 
 
@@ -232,13 +232,13 @@ class Management(EnteredOnce[ManagedHost, SyncManagedHost]):
     _path = "management"
     _example = "with msmqwire.manage(...) as host: host"
 
-    def __init__(self, options: RemoteOptions, timeout: float) -> None:
+    def __init__(self, options: RemoteOptions, timeout: float, *, ndr64: bool) -> None:
         super().__init__()
-        self._options, self._timeout = options, timeout
+        self._options, self._timeout, self._ndr64 = options, timeout, ndr64
         self._managed: ManagedHost | None = None
 
     async def _open(self) -> ManagedHost:
-        self._managed = ManagedHost(self._options, self._timeout)
+        self._managed = ManagedHost(self._options, self._timeout, ndr64=self._ndr64)
         return self._managed
 
     def _synchronous(self, sync: SyncConnection, opened: ManagedHost) -> SyncManagedHost:
@@ -258,6 +258,7 @@ def manage(
     password: str | None = None,
     auth: Literal["none", "connect", "integrity", "privacy"] | None = None,
     timeout: float = 10.0,
+    ndr64: bool = False,
 ) -> Management:
     r"""Return access to the queue manager of a computer, to see and to steer its queues: [MS-MQMR].
 
@@ -274,6 +275,8 @@ def manage(
         auth: the protection of the calls: ``none``; ``connect``, the identity of the user; ``integrity``,
             protection against changes; ``privacy``, encryption as well, the default with a user.
         timeout: the seconds that each method may take as a whole, connecting included.
+        ndr64: whether to offer the transfer syntax NDR64 alone, to test a peer: [MS-MQMR] 2.2 has it refuse
+            that, as RpcRefused then says.
 
     Raises InvalidValue for an argument; its name is the path.
     """
@@ -289,7 +292,7 @@ def manage(
         raise InvalidArgument(why, path="timeout")
     credentials = credentials_of(user, password, auth)
     address = "127.0.0.1" if host == "." else host.removeprefix("[").removesuffix("]")
-    return Management(RemoteOptions(address, port, mapper_port, credentials), float(timeout))
+    return Management(RemoteOptions(address, port, mapper_port, credentials), float(timeout), ndr64=ndr64)
 
 
 def _name(text: str) -> FormatName:

@@ -26,7 +26,7 @@ from msmqwire.names import FormatName
 from msmqwire.names.printable import counted
 from msmqwire.qm.client.remote_options import RemoteOptions
 from msmqwire.qm.runtime.rpc.client import RpcClient, find_port, open_rpc
-from msmqwire.rpc.constants import NDR20
+from msmqwire.rpc.constants import NDR20, NDR64
 from msmqwire.rpc.ndr import SYNTAXES, Stub, Syntax, build_stub
 
 CALLS_MAX: Final = 64
@@ -80,6 +80,7 @@ class ManagementConnection:
     def __init__(self, client: RpcClient, host: str) -> None:
         """Take a connection that is bound, and the name of the computer in errors."""
         self._client, self._host = client, host
+        self._syntax = SYNTAXES[client.transfer_syntax]
         self._slots = asyncio.Semaphore(CALLS_MAX)
         self._older: set[ObjectType] = set()
         self._tails: dict[tuple[tuple[int, ...], int], bytes] = {}
@@ -121,7 +122,7 @@ class ManagementConnection:
             "pObjectFormat": machine_object() if name is None else queue_object(name),
             "lpwszAction": action.value,  # MQMR-3.1.4.2-05
         }
-        stub = build_request(Opnum.R_QMMgmtAction, arguments, SYNTAXES[NDR20])
+        stub = build_request(Opnum.R_QMMgmtAction, arguments, self._syntax)
         await self._call(Opnum.R_QMMgmtAction, stub, self._host if name is None else str(name))
 
     # -- calls --------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class ManagementConnection:
 
         Behind the object it is the same for all objects of a list, but for their ends: it is built once.
         """
-        head = build_stub(_OBJECT, {"pObjectFormat": about}, SYNTAXES[NDR20])
+        head = build_stub(_OBJECT, {"pObjectFormat": about}, self._syntax)
         key = ids, len(head) % _ALIGNED
         if key not in self._tails:
             arguments = {
@@ -162,7 +163,7 @@ class ManagementConnection:
                 "aProp": ids,  # MQMR-3.1.4.1-05
                 "apVar": (NULL,) * len(ids),  # MQMR-3.1.4.1-06
             }
-            whole = build_request(Opnum.R_QMMgmtGetInfo, arguments, SYNTAXES[NDR20])
+            whole = build_request(Opnum.R_QMMgmtGetInfo, arguments, self._syntax)
             self._tails[key] = whole[len(head) :]
         return head + self._tails[key]
 
@@ -224,8 +225,10 @@ def refusal_text(status: int) -> str:
     return _TEXTS.get(status) or (f"error {code}" if code.startswith("0x") else code)
 
 
-async def open_management(options: RemoteOptions) -> ManagementConnection:
+async def open_management(options: RemoteOptions, *, ndr64: bool = False) -> ManagementConnection:
     """Return a connection to the management interface of a computer: MQMR-3.2.3-01, MQMR-1.5-01.
+
+    `ndr64` offers NDR64 alone, which peers are to refuse.
 
     Raises as `open_rpc` and `find_port` do.
     """
@@ -237,7 +240,7 @@ async def open_management(options: RemoteOptions) -> ManagementConnection:
         port,
         INTERFACE,
         options.credentials,
-        transfer_syntaxes=(NDR20,),  # MQMR-2.2-01
+        transfer_syntaxes=(NDR64,) if ndr64 else (NDR20,),  # MQMR-2.2-01
         stub_max=ANSWER_MAX,
         held_max=ANSWER_MAX,
     )

@@ -57,6 +57,19 @@ def test_ndr_alone_is_offered(machine: ManagedMachine, host: SyncManagedHost) ->
     assert machine.syntaxes == {NDR}
 
 
+def test_ndr64_is_spoken_on_demand_alone(machine: ManagedMachine) -> None:
+    with msmqwire.manage("127.0.0.1", port=machine.port, ndr64=True) as host:
+        assert [(one.path, one.messages) for one in host.queues()] == [
+            (rf"{HOST}\private$\orders", 3),
+            (r"other\private$\bills", 7),
+        ]
+        host.pause(r"DIRECT=OS:other\private$\bills")
+    assert machine.server is not None
+    _, bind = machine.server.connections[0].data[0]
+    assert NDR.uuid.bytes_le not in bind
+    assert machine.syntaxes == {NDR64}
+
+
 @pytest.mark.requirement("MQMR-3.1.4.1-05", "MQMR-3.1.4.1-06", "MQMR-3.1.4.1-03")
 def test_every_property_is_asked_for_with_null(machine: ManagedMachine, host: SyncManagedHost) -> None:
     host.machine()
