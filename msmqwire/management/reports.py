@@ -31,6 +31,7 @@ _SEQUENCE_INFO: Final = Struct("<qII")
 _TEXTS: Final = VarEnum.VT_LPWSTR | VarEnum.VT_VECTOR
 _VARIANTS: Final = VarEnum.VT_VARIANT | VarEnum.VT_VECTOR
 _FAILURE: Final = 0x80000000
+_JOURNAL: Final = ";JOURNAL"
 
 
 class _NotValue(Exception):
@@ -233,10 +234,14 @@ class QueueReport:
     def name(self) -> str:
         """Its path name, else its format name, else the name by which it was asked for.
 
-        Several outgoing queues may have one path name: their format names tell them apart.
+        Several outgoing queues may have one path name: their format names tell them apart. A journal may have
+        that of its queue, and has a suffix here.
         """
-        names = (self.format_name, self.path) if self.outgoing else (self.path, self.format_name)
-        return names[0] or names[1] or self.asked
+        if self.outgoing:
+            return self.format_name or self.path or self.asked
+        name = self.path or self.format_name or self.asked
+        is_journal = (self.format_name or "").upper().endswith(_JOURNAL)
+        return name + _JOURNAL if is_journal and not name.upper().endswith(_JOURNAL) else name
 
     @property
     def outgoing(self) -> bool:

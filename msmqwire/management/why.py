@@ -270,7 +270,15 @@ def _of_contents(report: QueueReport) -> Advice:
         return Advice(
             fact, "Nothing is stuck in it: messages that are missing have not arrived, or were read."
         )
-    if report.name.upper().rpartition(";")[2] in _DEAD_LETTERS:
+    kind = report.name.upper().rpartition(";")[2]
+    if kind == "JOURNAL":
+        return Advice(
+            fact,
+            "It is a journal: copies of messages that were read here, or of those that this computer sent. "
+            "Nobody takes them out by itself; they count towards the quota of the computer.",
+            "Read or purge it, or switch journaling off.",
+        )
+    if kind in _DEAD_LETTERS:
         return Advice(
             fact,
             "These are dead letters: messages of this computer that did not arrive or were not read in time.",

@@ -84,7 +84,7 @@ def queue_tables(reports: Sequence[QueueReport], width: int, *, cut: bool = Fals
 def queue_table(report: QueueReport) -> RenderableType:
     """Return all that is known of a queue."""
     rows: list[tuple[str, str]] = [
-        ("queue", safe(name_of(report))),
+        ("queue", safe(report.name)),
         _other_name(report),
         ("messages", _plain(report, "messages")),
         ("bytes", _plain(report, "bytes")),
@@ -113,13 +113,6 @@ def queue_table(report: QueueReport) -> RenderableType:
     if len(report.sources) > _HISTORY_MAX:
         rows.append(("", f"and {counted(len(report.sources) - _HISTORY_MAX, 'other sender')}"))
     return _pairs(rows)
-
-
-def name_of(report: QueueReport) -> str:
-    """Return the name of a queue for people: its path name, with the suffix of a journal that lacks it."""
-    suffix = ";JOURNAL"
-    is_journal = (report.format_name or "").upper().endswith(suffix)
-    return report.name + suffix if is_journal and not report.name.upper().endswith(suffix) else report.name
 
 
 def _other_name(report: QueueReport) -> tuple[str, str]:
@@ -170,7 +163,7 @@ def _refused(report: QueueReport) -> _Cells:
 
 def _counts(report: QueueReport) -> _Cells:
     style = "bold" if report.messages else ""
-    return Text(safe(name_of(report)), style), _number(report.messages), _size(report)
+    return Text(safe(report.name), style), _number(report.messages), _size(report)
 
 
 def _number(number: int | None) -> str:

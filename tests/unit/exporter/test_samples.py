@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -100,6 +101,16 @@ def test_two_queues_with_one_name_are_one_sample() -> None:
     assert len(found) == len({line.rpartition(" ")[0] for line in found})
     assert r'windows_msmq_messages_in_queue{target="a",name="alpha\\private$\\orders"} 1' in found
     assert 'msmq_queues{target="a"} 2' in found
+
+
+def test_a_journal_is_not_its_queue() -> None:
+    """Its path name is that of its queue; whichever comes first, both have their own number."""
+    path = r"alpha\private$\orders"
+    journal = replace(local(path, 5), asked=f"{path};journal", format_name=f"DIRECT=OS:{path};JOURNAL")
+    for queues in ((local(path, 7), journal), (journal, local(path, 7))):
+        found = lines(*queues)
+        assert r'windows_msmq_messages_in_queue{target="a",name="alpha\\private$\\orders"} 7' in found
+        assert r'windows_msmq_messages_in_queue{target="a",name="alpha\\private$\\orders;JOURNAL"} 5' in found
 
 
 @pytest.mark.parametrize(

@@ -408,6 +408,16 @@ def test_dead_letters(suffix: str) -> None:
     assert action == "Read them: the class of each says why (msmqwire explain CLASS). Then purge the queue."
 
 
+def test_a_journal_waits_for_no_reader() -> None:
+    """The path name that is reported for a journal may be that of its queue."""
+    path = r"alpha\private$\orders"
+    report = QueueReport(path, path, f"DIRECT=OS:{path};JOURNAL", location="LOCAL", messages=2)
+    ((_, meaning, action),) = told(report)
+    assert meaning.startswith("It is a journal: copies of messages that were read here")
+    assert action == "Read or purge it, or switch journaling off."
+    assert why_text(report, why(report, NOW)).startswith(f"{path};JOURNAL\n")
+
+
 def test_senders_whose_messages_were_rejected() -> None:
     sources = [
         Source(NAME, UUID(int=number), 1, 1, ago(number) if number else None, number) for number in range(5)
