@@ -25,6 +25,7 @@ QUEUES_MAX: Final = 65_536
 """Queues that a computer may list."""
 NOT_ASKED: Final = "it was not asked: there are more queues than wanted"
 """The reason of a queue that was left out."""
+_DIRECT: Final = "direct=os:"
 _TRIED_MAX: Final = 100
 """Private queues that are looked at for the name of the computer."""
 _LEFT_S: Final = 0.1
@@ -63,14 +64,14 @@ class Listing:
         Those that are named come first then, and rows of the others have the reason `NOT_ASKED`.
         """
         active, private = await self._lists()
-        listed = (*private, *active)
-        wanted = [_row(name, listed=False) for name in self._wanted]
-        rows = self._distinct(
-            [*map(_row, listed[:most]), *wanted]
-        )  # to read a name takes longer than to list it
-        left = [] if most is None else list(listed[most:])
+        wanted = self._distinct(_row(name, listed=False) for name in self._wanted)
+        first = {_key(row) for row in wanted}
+        chosen, others = _chosen((*private, *active), most)
+        rows = self._distinct([*map(_row, chosen), *wanted])
+        named = set(map(_without_kind, first))
+        left = [name for key, name in others.items() if key not in named]
         if most is not None and len(rows) > most:
-            rows.sort(key=lambda row: row.listed)
+            rows.sort(key=lambda row: _key(row) not in first)
             left += [row.path for row in rows[most:]]
         return [*_once(await self._reports(rows[:most])), *(unasked(path, NOT_ASKED) for path in left)]
 
@@ -160,6 +161,24 @@ class Listing:
 def private_computer(paths: Iterable[str], host: str) -> str:
     """Return the name of a computer by its private queues; without any, the name that it was reached by."""
     return next((name for name in map(computer_of, paths) if name), host)
+
+
+def _chosen(names: Iterable[Any], most: int | None) -> tuple[list[Any], dict[Any, Any]]:
+    """Return the first queues that are listed, and the others by their keys.
+
+    A private queue that is active is listed by two names. They are compared as texts: to read a name takes
+    longer than to list it.
+    """
+    distinct: dict[Any, Any] = {}
+    for name in names:
+        distinct.setdefault(_without_kind(name), name)
+    chosen = list(distinct)[:most]
+    return [distinct.pop(key) for key in chosen], distinct
+
+
+def _without_kind(name: Any) -> Any:
+    """Return what a path name and the direct name of the same queue have in common."""
+    return name.casefold().removeprefix(_DIRECT) if isinstance(name, str) else name
 
 
 def _row(text: Any, *, listed: bool = True) -> _Row:

@@ -143,6 +143,21 @@ def test_more_queues_than_wanted() -> None:
     assert 'msmq_queues_left_out{target="alpha"} 35' in text
 
 
+@pytest.mark.parametrize("queues_max, left", [(10, 6), (15, 1), (16, 0)])
+def test_a_queue_with_two_names_is_left_out_once(queues_max: int, left: int) -> None:
+    """A private queue that is active is listed twice; one that is configured too is not left out at all."""
+
+    with honest() as found:
+        for number in range(12):
+            found.has_private(f"q{number}", number)
+            found.active.append(rf"DIRECT=OS:{HOST}\private$\q{number}")
+        named = tuple(rf"private$\q{number}" for number in (8, 11))
+        text = scraped(target("alpha", found.port, queues=named), queues_max=queues_max)
+    assert f'msmq_queues_left_out{{target="alpha"}} {left}' in text
+    counted = [line for line in text if line.startswith("windows_msmq_messages_in_queue")]
+    assert [number for number in (8, 11) if not any(rf'q{number}"' in line for line in counted)] == []
+
+
 def test_a_flood_of_names_does_not_stop_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long answer is read in a thread beside the loop, and no more names than wanted are looked into."""
     threads: set[str] = set()
