@@ -93,6 +93,7 @@ REMOVED = {
         kind="R_QMMgmtGetInfo response",
         tests=OTHER_TESTS,
         words="queue management",
+        lua=('"qmmgmt"', "R_QMMgmtGetInfo"),
         beside=("msmqwire/cli/managing", "msmqwire/exporter", "msmqwire/qm", *PEERS),
     ),
     "ncp": Removed(
@@ -144,6 +145,7 @@ REMOVED = {
         kind="R_StartReceive response",
         tests=OTHER_TESTS,
         words="remote read",
+        lua=('"RemoteRead"', "R_StartReceive"),
         beside=("msmqwire/exporter", "msmqwire/qm", *PEERS),
     ),
     "rpc": Removed(
@@ -153,6 +155,7 @@ REMOVED = {
             "msmqwire/analysis/protocols/rpc.py",
             "msmqwire/cli/protocols/rpc.py",
             "msmqwire/plugins/scapy/rpc.py",
+            "msmqwire/plugins/wireshark/lua/rpc*.lua",
             "msmqwire/rpc",
             "msmqwire/schema/generated/*/rpc_*.py",
         ),
@@ -160,6 +163,7 @@ REMOVED = {
         kind="bind",
         tests=OTHER_TESTS,
         words="rpc",
+        lua=("msmq.rpc.", "msmq_rpc", '"RemoteRead"', '"qmmgmt"'),
         beside=("msmqwire/cli/managing", "msmqwire/exporter", "msmqwire/qm", *CALLS, *PEERS),
     ),
     "srmp": Removed(

@@ -248,12 +248,14 @@ class LuaPart(NamedTuple):
     Attributes:
         declarations: the file in ``plugins/wireshark/lua`` that declares its fields.
         functions: the file with its functions and dissectors.
-        in_message: the line that shows its content of a message.
+        in_message: the line that shows its content of a message; empty if there is none in messages.
+        constants: the numbers that stand as ``@NAME@`` in these files, by name.
     """
 
     declarations: str
     functions: str
-    in_message: str
+    in_message: str = ""
+    constants: Mapping[str, int] = {}
 
 
 class Plugins(NamedTuple):

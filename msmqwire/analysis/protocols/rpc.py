@@ -11,6 +11,7 @@ from typing import Any, Final
 from msmqwire.analysis.protocols.protocol import (
     CaptureProtocol,
     Judging,
+    LuaPart,
     PacketFacts,
     Packets,
     Plugins,
@@ -19,8 +20,13 @@ from msmqwire.analysis.protocols.protocol import (
 from msmqwire.constants import hresult_name
 from msmqwire.names.printable import safe
 from msmqwire.rpc.constants import RPC_PORTS, PduType, status_name
+from msmqwire.rpc.pdus import COMMON_HEADER_SIZE
 from msmqwire.rpc.rpc_packet import PDU_KINDS, RpcPacket
 
+_LUA_CONSTANTS: Final = {
+    "RPC_HEADER_SIZE": COMMON_HEADER_SIZE,
+    **{f"RPC_{kind.name}": kind.value for kind in PduType},
+}
 _GROUPS: Final = {PduType.REQUEST: "call", PduType.RESPONSE: "answer", PduType.FAULT: "answer"}
 
 
@@ -96,5 +102,9 @@ PROTOCOL: Final = CaptureProtocol(
         ),
         of_cut=("ATTACK-RPC-FRAGMENT",),
     ),
-    plugins=Plugins(scapy="msmqwire.plugins.scapy.rpc", fuzz=("rpc",)),
+    plugins=Plugins(
+        scapy="msmqwire.plugins.scapy.rpc",
+        lua=LuaPart(declarations="rpc_fields", functions="rpc", constants=_LUA_CONSTANTS),
+        fuzz=("rpc",),
+    ),
 )

@@ -8,8 +8,9 @@ and ``@S:path@`` the reader of a structure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from pkgutil import resolve_name
 from typing import Final
 
 from msmqwire.analysis.protocols import protocols
@@ -26,7 +27,7 @@ from msmqwire.packets import (
     USER_MESSAGE,
 )
 from msmqwire.ping import PING, PING_PORT, PING_SIGNATURE, PING_SIZE
-from msmqwire.plugins.wireshark.fields import Fields, quoted
+from msmqwire.plugins.wireshark.fields import Fields, quoted, table
 from msmqwire.plugins.wireshark.findings import Findings, blamed_sizes, blamed_values
 from msmqwire.plugins.wireshark.reader import Readers
 from msmqwire.plugins.wireshark.value_slots import Place, ValueSlots, bits_of
@@ -79,7 +80,9 @@ def dissector() -> str:
     functions = {place.path: readers.of(place) for place in _PLACES}
     constants = _constants(readers, kept) | {
         "DECLARATIONS": "".join(_read(part.declarations) for part in joined),
-        "IN_MESSAGES": "".join(f"    {part.in_message}\n" for part in joined),
+        "IN_MESSAGES": "".join(f"    {part.in_message}\n" for part in joined if part.in_message),
+        "RPC_INTERFACES": "".join(_interfaces()),
+        **{name: str(number) for part in joined for name, number in part.constants.items()},
     }
     prelude, *rest = (_filled(text, kept, functions, constants) for text in parts)
     declared = [*findings.declarations(), *fields.declarations(), "do", "  local all = all_fields"]
@@ -130,6 +133,16 @@ def _expression(letter: str, path: str, kept: ValueSlots) -> str:
 
 def _lists(ids: Mapping[str, str]) -> str:
     return "\n".join(f"  [{quoted(path)}] = {{{quoted(id)}}}," for path, id in ids.items())
+
+
+def _interfaces() -> Iterator[str]:
+    """Yield the rows of the interfaces of DCE/RPC that protocols have registered."""
+    for protocol in protocols():
+        if protocol.traffic.interface:
+            interface = resolve_name(protocol.traffic.interface).interface
+            key = interface.identifier.uuid.bytes_le + interface.identifier.major.to_bytes(2, "little")
+            names = table({opnum: procedure.name for opnum, procedure in interface.procedures.items()})
+            yield f"  [{bytes_of(key)}] = {{name = {quoted(interface.name)}, procedures = {names}}},\n"
 
 
 def _constants(readers: Readers, kept: ValueSlots) -> dict[str, str]:
