@@ -41,12 +41,17 @@ def shown(script: Path, capture: Path, field: str = "procedure", *arguments: str
 def agreement(found: Names, capture: Path) -> set[str]:
     """Assert that each call and answer of `dissect` has its name where it ends, and nothing else has one.
 
-    The fragments in front of the last have the name as well. Returns the names.
+    Earlier fragments have the name as well, and faults that of their call. Returns the names.
     """
     ends: Names = defaultdict(list)
     fragments: set[tuple[int, str]] = set()
+    asked: dict[tuple[int, int | None], str] = {}
     for item in dissect(capture):
         name, _, what = item.kind.partition(" ")
+        if what == "request":
+            asked[item.stream, item.exchange] = name
+        elif item.kind == "fault":
+            name, what = asked[item.stream, item.exchange], "response"
         if name.startswith("R_") and what in ("request", "response"):
             ends[item.frames[-1]].append(name)
             fragments |= {(frame, name) for frame in item.frames}

@@ -84,12 +84,13 @@ function rpc.dissector(_, pinfo, root)
   local shown_pdus = {pdus()}
   if #shown_pdus == 0 then return end
   local frame = pinfo.number
-  if not pinfo.visited then
-    local names = names_of(shown_pdus)
-    if names then remember(named, frame, names) end
-  end
+  -- A first pass may have no trees, and so no fields: what it has not named is read again.
   local names = named[frame]
-  if not names then return end
+  if not names then
+    names = names_of(shown_pdus)
+    if not names then return end
+    remember(named, frame, names)
+  end
   for number, pdu in ipairs(shown_pdus) do
     local call = names[number]
     if call then
