@@ -282,6 +282,9 @@ def manage(
     """
     if not isinstance(host, str) or not host.strip() or not host.isprintable():
         raise InvalidArgument(f"{host!r:.100} is not the name or address of a computer", path="host")
+    if host.count(":") == 1:  # an IPv6 address has more
+        why = f"{host!r:.100} has a port, which is an argument of its own: --rpc-port, in Python port"
+        raise InvalidArgument(why, path="host")
     for number, path in ((port, "port"), (mapper_port, "mapper_port")):
         if number is None and path == "port":
             continue

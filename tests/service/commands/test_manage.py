@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import msmqwire
 from msmqwire.constants import ManagementMachineProperty as M
 from msmqwire.constants import ManagementQueueProperty as Q
 from msmqwire.constants import VarEnum
+from msmqwire.errors import InvalidValue
 from msmqwire.management.constants import Opnum
 from msmqwire.management.interface import INTERFACE
 from msmqwire.management.variants import variant
@@ -284,6 +286,14 @@ def test_wrong_usage(machine: ManagedMachine, words: tuple[str, ...], told: str)
     found = manage(machine, *words).error(2)
     assert told in f"{found['path']} {found['error']}"
     assert machine.calls == []
+
+
+def test_a_host_with_a_port_is_told_of_the_option() -> None:
+    for host in ("127.0.0.1:2103", "server7:2103"):
+        with pytest.raises(InvalidValue, match="has a port, which is an argument of its own: --rpc-port"):
+            msmqwire.manage(host)
+    for host in ("::1", "[::1]", "fe80::1"):
+        msmqwire.manage(host)
 
 
 @pytest.mark.parametrize("code", [0xC00E0025, 5, 0x8007_0005], ids=hex)
