@@ -377,6 +377,7 @@ class Repeated:
         return getattr(self._dissection, name)
 
 
+@nightly
 def test_a_hundred_thousand_packets_are_a_few_rows_of_the_page(
     tmp_path: Path, open_page: Callable[..., Opened]
 ) -> None:

@@ -193,7 +193,7 @@ query.stop()
 @pytest.mark.parametrize(
     "steps",
     [
-        ["written", "checkpoint"],
+        pytest.param(["written", "checkpoint"], marks=nightly),
         pytest.param(["state", "written", "returned", "checkpoint", "state", "returned"], marks=nightly),
         pytest.param([f"random {number}" for number in range(20)], marks=nightly),
     ],

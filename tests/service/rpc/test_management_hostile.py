@@ -23,6 +23,7 @@ from msmqwire.rpc.constants import NDR20, PduType
 from msmqwire.rpc.ndr import SYNTAXES
 from msmqwire.rpc.pdu import build_pdu, make_pdu
 from tests.service.rpc.test_management_serve import FAR, NULL_VARIANT, QUEUE, info_stub, send_far, serving
+from tests.support.nightly import nightly
 from tests.support.patience import limit
 from tests.support.peers.administrator import MACHINE, Administrator, info_arguments, queue_named
 from tests.support.rpc.remote_read_harness import Fault
@@ -159,6 +160,7 @@ def test_a_flood_of_calls_leaves_turns_for_others(data: Path) -> None:
             one.disconnect()
 
 
+@nightly
 def test_a_reader_that_does_not_read_is_asked_no_more(data: Path) -> None:
     with serving(data, rpc_read_s=limit(1.0)) as (server, port):
         fill(server, 20_000)
