@@ -60,7 +60,7 @@ _NEWER: Final[Mapping[ObjectType, Mapping[int, str]]] = MappingProxyType(
 )
 """Properties that old systems lack, and the attributes of reports that they are for: MQMR-1.3-03."""
 _LACKED: Final = "the computer does not know this property"
-_DENIED: Final = "access is denied: it takes an administrator of the computer"
+_DENIED: Final = "access is denied: Windows admits administrators, msmqwire serve those of its --rpc-manage"
 _TEXTS: Final[Mapping[int, str]] = MappingProxyType(
     {
         5: _DENIED,  # Win32 errors come too: MQMR-3-05
