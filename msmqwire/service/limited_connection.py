@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msmqwire.service.connection import PeerConnection
 from msmqwire.service.logs import log
 
 if TYPE_CHECKING:
     from aiohttp import web
+
+
+_HEAD_END: Final = b"\r\n\r\n"
 
 
 class ConnectionPlaces(Protocol):
@@ -22,12 +25,19 @@ class ConnectionPlaces(Protocol):
     def receives(self, connection: LimitedConnection, size: int) -> bool:
         """Return whether a connection with a limited number of bytes may send some now."""
 
+    def logged_in(self, connection: LimitedConnection, login: str) -> None:
+        """Note a request with a login."""
+
     def forget(self, connection: LimitedConnection) -> None:
         """Note that a connection has ended."""
 
 
 class LimitedConnection(PeerConnection):
-    """Passes a connection on to a handler of aiohttp, for a limited time and number of bytes."""
+    """Passes a connection on to a handler of aiohttp, for a limited time and number of bytes.
+
+    A login lifts the limit on bytes. Further bytes of a request whose head is complete wait for it: the
+    beginning of a long body comes together with the head that proves the login.
+    """
 
     def __init__(
         self,
@@ -49,6 +59,9 @@ class LimitedConnection(PeerConnection):
         self._handler: web.RequestHandler | None = None
         self._seconds = seconds
         self._bytes_left: int | None = bytes_max
+        self._end_of_head = b""  # the last bytes passed on
+        self._has_head = False
+        self._waiting = b""  # bytes beyond the limit
 
     def _begin(self, transport: asyncio.Transport) -> bool:
         self._handler = handler = self._make_handler(self)
@@ -63,20 +76,45 @@ class LimitedConnection(PeerConnection):
         """End the connection after a number of seconds from now."""
         self._after(seconds, self.abort)
 
-    def send_any_number(self) -> None:
-        """Lift the limit on the client's bytes."""
+    def logged_in(self, seconds: float, login: str) -> None:
+        """Note a request with a login, whose client may send any number of bytes; last from now on."""
+        self._places.logged_in(self, login)
+        self.last(seconds)
         self._bytes_left = None
+        waiting, self._waiting = self._waiting, b""
+        if waiting and self._handler is not None and self._transport is not None:
+            self._transport.resume_reading()
+            self._handler.data_received(waiting)
 
     def data_received(self, data: bytes) -> None:
         if self._bytes_left is not None:
-            self._bytes_left -= len(data)
-            if self._bytes_left < 0:
-                log.info("a request for a page is too long", extra={"peer": self.address})
-            if self._bytes_left < 0 or not self._places.receives(self, len(data)):
-                self.abort()
+            data = self._within_limit(data, self._bytes_left)
+            if not data:
                 return
         if self._handler is not None:
             self._handler.data_received(data)
+
+    def _within_limit(self, data: bytes, left: int) -> bytes:
+        """Return the bytes that may be passed on before a login."""
+        if self._waiting:  # read before reading was paused
+            self.abort()
+            return b""
+        passed = data[:left]
+        self._bytes_left = left - len(passed)
+        joined = self._end_of_head + passed
+        self._has_head = self._has_head or _HEAD_END in joined
+        self._end_of_head = joined[1 - len(_HEAD_END) :]
+        if len(passed) < len(data):
+            if not self._has_head or self._transport is None:
+                log.info("a request for a page is too long", extra={"peer": self.address})
+                self.abort()
+                return b""
+            self._waiting = data[left:]
+            self._transport.pause_reading()
+        if passed and not self._places.receives(self, len(passed)):
+            self.abort()
+            return b""
+        return passed
 
     def eof_received(self) -> None:
         if self._handler is not None:

@@ -18,7 +18,7 @@ class PageLimits:
     """Limits on the connections of a server of pages that have no login.
 
     Attributes:
-        connections: open connections; those with a login have the same limit of their own.
+        connections: open connections without a login.
         per_origin: the same, from one IPv4 address or one IPv6 network of 64 bits.
         accepts: connections accepted in a second.
         accepts_per_origin: the same, from one origin.
@@ -26,6 +26,8 @@ class PageLimits:
         request_bytes: bytes that it may send.
         bytes_per_s: bytes that all may send in a second.
         bytes_per_s_per_origin: the same, from one origin.
+        with_login: open connections with a login, besides.
+        per_login: the same, with one login.
     """
 
     connections: int = 128
@@ -36,6 +38,8 @@ class PageLimits:
     request_bytes: int = 8192
     bytes_per_s: int = 1 << 20
     bytes_per_s_per_origin: int = 1 << 18
+    with_login: int = 1024
+    per_login: int = 512
 
 
 @dataclass(slots=True)
@@ -69,11 +73,12 @@ class PageConnections:
         self._rate = OriginRate(limits.accepts, limits.accepts_per_origin)
         self._bytes = OriginRate(limits.bytes_per_s, limits.bytes_per_s_per_origin)
         self._without_login: Crowd[LimitedConnection] = Crowd()
-        self._with_login: dict[LimitedConnection, None] = {}  # the one used least recently first
+        self._login_of: dict[LimitedConnection, str] = {}  # the one used least recently first
+        self._of_login: dict[str, dict[LimitedConnection, None]] = {}  # in the same order
         self.traffic = PageTraffic()
 
     def __len__(self) -> int:
-        return len(self._without_login) + len(self._with_login)
+        return len(self._without_login) + len(self._login_of)
 
     def accepts(self, address: str) -> bool:
         """Return whether the rates allow one more connection from an address."""
@@ -111,23 +116,39 @@ class PageConnections:
             self.forget(oldest)  # now: its end is reported later
             oldest.abort()
 
-    def logged_in(self, connection: LimitedConnection) -> None:
-        """Note a request with a login: its connection makes room for no connection without one."""
-        if connection not in self._with_login and not self._without_login.discard(connection):
+    def logged_in(self, connection: LimitedConnection, login: str) -> None:
+        """Note a request with a login: its connection makes room for no connection without one.
+
+        Beyond a limit the connection used least recently ends, of the same login or of all.
+        """
+        if not self._forget_login(connection) and not self._without_login.discard(connection):
             return  # it has ended
-        self._with_login.pop(connection, None)
-        self._with_login[connection] = None
-        if len(self._with_login) > self._limits.connections:
-            unused = next(iter(self._with_login))
-            del self._with_login[unused]
-            unused.abort()
+        self._login_of[connection] = login
+        own = self._of_login.setdefault(login, {})
+        own[connection] = None
+        for several, most in ((own, self._limits.per_login), (self._login_of, self._limits.with_login)):
+            if len(several) > most:
+                unused = next(iter(several))
+                self._forget_login(unused)
+                unused.abort()
+
+    def _forget_login(self, connection: LimitedConnection) -> bool:
+        """Forget that a connection has a login; return whether it had one."""
+        login = self._login_of.pop(connection, None)
+        if login is None:
+            return False
+        own = self._of_login[login]
+        del own[connection]
+        if not own:
+            del self._of_login[login]
+        return True
 
     def forget(self, connection: LimitedConnection) -> None:
         """Forget a connection that has ended."""
-        self._with_login.pop(connection, None)
+        self._forget_login(connection)
         self._without_login.discard(connection)
 
     def abort(self) -> None:
         """End all connections at once."""
-        for connection in [*self._without_login, *self._with_login]:
+        for connection in [*self._without_login, *self._login_of]:
             connection.abort()

@@ -71,14 +71,19 @@ class PageGuard:
             return False
 
     @staticmethod
-    def check_origin(request: web.BaseRequest) -> None:
+    def check_origin(request: web.BaseRequest, *, asks_for_itself: bool = False) -> None:
         """Raise HTTPForbidden for a request from a page of another site.
 
         A page of another port of the same host has the same cookies. But browsers send the source of a
         request, and the Origin of requests that may change something.
+
+        Args:
+            request: the request.
+            asks_for_itself: whether the request has a secret that no browser adds by itself: it may be of a
+                program, without a source.
         """
         own = [f"{scheme}://{request.headers.get('Host', '')}" for scheme in _SCHEMES]
-        reads = request.method in ("GET", "HEAD")
+        reads = asks_for_itself or request.method in ("GET", "HEAD")
         given = request.headers.get("Origin", own[0] if reads else "")
         of_a_page = request.headers.get("Sec-Fetch-Site", "none" if reads else "same-origin")
         if given not in own or of_a_page not in (("same-origin", "none") if reads else ("same-origin",)):

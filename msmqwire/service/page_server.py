@@ -101,13 +101,11 @@ class PageServer:
         if isinstance(request.protocol, PageRequestHandler):
             request.protocol.connection.last(seconds)
 
-    def logged_in(self, request: web.BaseRequest, seconds: float) -> None:
+    @staticmethod
+    def logged_in(request: web.BaseRequest, seconds: float, login: str) -> None:
         """Let the connection of a request with a login last for a number of seconds from now."""
         from msmqwire.service.page_requests import PageRequestHandler
 
         handler = request.protocol
         if isinstance(handler, PageRequestHandler):
-            connection = handler.connection
-            self.connections.logged_in(connection)
-            connection.send_any_number()
-            connection.last(seconds)
+            handler.connection.logged_in(seconds, login)

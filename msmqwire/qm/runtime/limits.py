@@ -53,7 +53,7 @@ class Limits:
         http_send_s: seconds from sending a request to its answer.
         http_response_bytes: bytes of an answer, interim answers included.
         page_connections: connections to the console that have no login, and connections to the metrics. A
-            further one takes the place of the oldest. As many with a login are kept besides.
+            further one takes the place of the oldest.
         page_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         page_accepts: connections accepted in a second by the console; a fifth of them by the metrics, whose
             answers are long.
@@ -63,6 +63,9 @@ class Limits:
         page_bytes_per_s: bytes that all such connections may send in a second, to the console and to the
             metrics.
         page_bytes_per_s_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
+        api_connections: connections to the console and its API with a login or a token. A further one takes
+            the place of that used least recently.
+        api_connections_per_login: the same, with one login or token.
         rpc_connections: connections opened by peers for remote read; the endpoint mapper has the same limit.
         rpc_connections_per_peer: the same, from one IPv4 address or one IPv6 network of 64 bits.
         rpc_calls: calls of one connection that wait for their answer at once.
@@ -119,6 +122,8 @@ class Limits:
     page_request_bytes: int = PAGES.request_bytes
     page_bytes_per_s: int = PAGES.bytes_per_s
     page_bytes_per_s_per_peer: int = PAGES.bytes_per_s_per_origin
+    api_connections: int = PAGES.with_login
+    api_connections_per_login: int = PAGES.per_login
     rpc_connections: int = 1000
     rpc_connections_per_peer: int = 250
     rpc_calls: int = CALLS_MAX
@@ -158,7 +163,7 @@ class Limits:
         )
 
     def console_pages(self) -> PageLimits:
-        """Return the limits on connections to the console that have no login."""
+        """Return the limits on connections to the console."""
         return PageLimits(
             self.page_connections,
             self.page_connections_per_peer,
@@ -168,6 +173,8 @@ class Limits:
             self.page_request_bytes,
             self.page_bytes_per_s,
             self.page_bytes_per_s_per_peer,
+            self.api_connections,
+            self.api_connections_per_login,
         )
 
     def metrics_pages(self) -> PageLimits:

@@ -80,7 +80,7 @@ def page(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         figures["queues"] += 1
         figures["messages"] += len(queue.positions)
         figures["bytes"] += queue.total_bytes
-        if wanted in (None, group) and _matches(queue, find.lower()):
+        if wanted in (None, group) and matches(queue, find.lower()):
             found.append(queue)
     found.sort(key=_SORTS["queue"])
     if sort is not _SORTS["queue"] or descending:
@@ -89,7 +89,8 @@ def page(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     return {"queues": shown, "total": len(found), "groups": groups}
 
 
-def _matches(queue: Queue, find: str) -> bool:
+def matches(queue: Queue, find: str) -> bool:
+    """Return whether a text, in small letters, is a part of the name or label of a queue."""
     if not find:
         return True
     return find in short_name(queue).lower() or (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import stat
@@ -13,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.qm.runtime.console.logins import ConsoleLogins
+from msmqwire.qm.runtime.api.logins import ConsoleLogins
+from msmqwire.qm.runtime.api.tokens import Tokens
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from msmqwire.service.page_guard import HEADERS
@@ -86,7 +88,7 @@ def test_no_number_of_wrong_tokens_keeps_out_the_right_one(tmp_path: Path) -> No
 def test_a_session_ends_by_time_and_when_it_is_not_used() -> None:
     now = [0.0]
     limits = replace(ConsoleLimits(), session_s=100, idle_s=30)
-    logins = ConsoleLogins("right", limits, lambda: now[0])
+    logins = ConsoleLogins(Tokens("right"), limits, lambda: now[0])
     begun = logins.log_in("192.0.2.1", "right")
     assert begun is not None
     identifier, session = begun
@@ -104,7 +106,7 @@ def test_a_session_ends_by_time_and_when_it_is_not_used() -> None:
 
 def test_an_origin_is_known_while_a_session_from_there_lasts() -> None:
     now = [0.0]
-    logins = ConsoleLogins("right", replace(ConsoleLimits(), idle_s=30), lambda: now[0])
+    logins = ConsoleLogins(Tokens("right"), replace(ConsoleLimits(), idle_s=30), lambda: now[0])
     assert logins.log_in("2001:db8::1", "wrong") is None
     assert not logins.is_known("2001:db8::/64")
     begun = logins.log_in("2001:db8::1", "right")
@@ -118,7 +120,7 @@ def test_an_origin_is_known_while_a_session_from_there_lasts() -> None:
 
 
 def test_the_session_used_least_recently_makes_room() -> None:
-    logins = ConsoleLogins("right", replace(ConsoleLimits(), sessions=2))
+    logins = ConsoleLogins(Tokens("right"), replace(ConsoleLimits(), sessions=2))
     first, second = (logins.log_in("192.0.2.1", "right") for _ in range(2))
     assert first is not None
     assert second is not None
@@ -428,7 +430,11 @@ def test_bytes_without_a_login_are_bounded(tmp_path: Path) -> None:
         head = f"POST /api/login HTTP/1.1\r\nHost: {own.browser.address}\r\nContent-Length: 9000\r\n\r\n"
         with suppress(ConnectionError):
             connection.sendall(head.encode() + b"x" * 9000)
-        assert _rest(connection) == b""
+        assert _rest(connection).startswith(b"HTTP/1.1 403 "), "answered unread"
+        connection = socket.create_connection((own.browser.address, own.browser.port), PATIENCE_S)
+        with suppress(ConnectionError):
+            connection.sendall(b"POST /api/login HTTP/1.1\r\n" + b"X: y\r\n" * 2000)
+        assert _rest(connection) == b"", "a head without an end"
 
 
 def test_unauthenticated_connections_leave_room_for_a_login(tmp_path: Path) -> None:

@@ -147,7 +147,10 @@ def with_console(
 ) -> Iterator[WithConsole]:
     """Run a server with a console, whose samples come fast; `peers` are limits of `Limits`."""
     console = ConsoleOptions(
-        (ADDRESS, 0), write=write, names=names, limits=limits or replace(ConsoleLimits(), sample_s=0.1)
+        (ADDRESS, 0),
+        write=write,
+        names=names,
+        limits=limits or replace(ConsoleLimits(), sample_s=0.1, wrong_token_s=0.0),
     )
     chosen = queues or (ORDERS, f"{LEDGER};transactional")
     with served(options(data, *chosen, console=console, limits=Limits(**(peers or {})), **more)) as server:

@@ -21,8 +21,8 @@ class Incoming:
 class Places:
     """Places for connections, and those that came."""
 
-    def __init__(self, connections: int, per_origin: int) -> None:
-        limits = PageLimits(connections=connections, per_origin=per_origin)
+    def __init__(self, connections: int, per_origin: int, per_login: int = 2) -> None:
+        limits = PageLimits(connections=connections, per_origin=per_origin, with_login=2, per_login=per_login)
         self.places = PageConnections("test", limits, lambda origin: False)
         self.came: list[Incoming] = []
 
@@ -31,8 +31,8 @@ class Places:
             self.came.append(Incoming(address))
             self.places.admit(cast(LimitedConnection, self.came[-1]))
 
-    def log_in(self, number: int) -> None:
-        self.places.logged_in(cast(LimitedConnection, self.came[number]))
+    def log_in(self, number: int, login: str = "a") -> None:
+        self.places.logged_in(cast(LimitedConnection, self.came[number]), login)
 
     @property
     def aborted(self) -> list[int]:
@@ -75,6 +75,17 @@ def test_logins_have_a_limit_of_their_own() -> None:
         own.log_in(0)
     assert own.aborted == [1]
     assert len(own.places) == 2
+
+
+def test_a_login_at_its_limit_makes_room_itself() -> None:
+    own = Places(connections=9, per_origin=9, per_login=1)
+    own.come(*["192.0.2.1"] * 4)
+    own.log_in(0, "a")
+    own.log_in(1, "b")
+    own.log_in(2, "b")
+    assert own.aborted == [1]
+    own.log_in(3, "c")
+    assert own.aborted == [0, 1]
 
 
 def test_an_ended_connection_gives_its_place_back() -> None:

@@ -14,8 +14,8 @@ from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.qm.model.elements import OutgoingQueue
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.activity import connection_history_json
-from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, refusal
-from msmqwire.qm.runtime.console.logins import BrowserSession
+from msmqwire.qm.runtime.api.guard import SESSION, Guard, Handler, refusal
+from msmqwire.qm.runtime.api.logins import BrowserSession
 from msmqwire.qm.runtime.console.preview import TEXT_BYTES, with_preview
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -38,7 +38,7 @@ _WRITES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 """The operation of the control channel and its arguments, by the name of a change that a page may make."""
 
 
-class Api:
+class PagesApi:
     """The endpoints below ``/api``.
 
     All but ``login`` need a login, and changes need ``--console-write``.
@@ -75,6 +75,7 @@ class Api:
         told = await _object(request)
         begun = self._guard.logins.log_in(request.remote or "", told.get("token"))
         if begun is None:
+            await self._guard.delay()
             return refusal(401, "that is not the token in the file")
         identifier, session = begun
         log.info("a login to the console", extra={"peer": request.remote})

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from msmqwire.qm.runtime.console.guard import SESSION, Guard
+from msmqwire.qm.runtime.api.guard import SESSION, Guard
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.service.logs import RecentRecords

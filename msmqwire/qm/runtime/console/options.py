@@ -16,8 +16,10 @@ class ConsoleLimits:
     """Limits of the console beside those on connections, `msmqwire.service.page_connections.PageLimits`.
 
     Attributes:
-        request_bytes: bytes of the body of a request.
+        request_bytes: bytes of the body of a request of a page.
         requests_per_s: requests of one login in a second, on the average; three times as many at once.
+        token_requests_per_s: the same, with one token.
+        wrong_token_s: seconds after which a wrong token is answered.
         streams: streams of events of one login.
         sessions: logins at once; beyond it the least recently used one ends.
         session_s: the longest time of a login, in seconds.
@@ -28,7 +30,9 @@ class ConsoleLimits:
     """
 
     request_bytes: int = 4096
-    requests_per_s: float = 30.0
+    requests_per_s: float = 100.0
+    token_requests_per_s: float = 5000.0
+    wrong_token_s: float = 0.5
     streams: int = 6
     sessions: int = 16
     session_s: float = 12 * 3600.0

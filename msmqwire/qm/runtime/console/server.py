@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from contextlib import suppress
 from importlib.resources import files
 from ipaddress import ip_address
@@ -15,10 +14,12 @@ from aiohttp import web
 
 from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, COPIED_CELLS, web_asset
 from msmqwire.ownership import write_secret
-from msmqwire.qm.runtime.console.api import Api
+from msmqwire.qm.runtime.api.api import KNOWN_S, Api
+from msmqwire.qm.runtime.api.guard import SESSION, Guard, Handler, guarded_refusal
+from msmqwire.qm.runtime.api.logins import ConsoleLogins
+from msmqwire.qm.runtime.api.tokens import Tokens, new_token
+from msmqwire.qm.runtime.console.api import PagesApi
 from msmqwire.qm.runtime.console.events import Events
-from msmqwire.qm.runtime.console.guard import SESSION, Guard, Handler, guarded_refusal
-from msmqwire.qm.runtime.console.logins import TOKEN_BYTES, ConsoleLogins
 from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
@@ -30,8 +31,6 @@ from msmqwire.service.page_server import PageServer
 
 _PACKAGE: Final = "msmqwire"
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_KNOWN_S: Final = 120.0
-"""Seconds that a connection of a login lasts after its last request."""
 
 
 class Console:
@@ -39,6 +38,7 @@ class Console:
 
     Attributes:
         port: the TCP port that it listens on; 0 before `start`.
+        api: the API for programs, at the same port.
         pages: its connections.
         token_file: the file with the token of this run.
     """
@@ -49,13 +49,15 @@ class Console:
         self._options, self._limits = options, options.limits
         self.port = 0
         self.token_file = folder.resolve() / TOKEN_FILE
-        self._token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._token = new_token()
+        tokens = Tokens(self._token)
         cookie = f"msmqwire-{driver.core.queue_manager.identifier.hex[:12]}"
         self._guard = Guard(
-            ConsoleLogins(self._token, options.limits), cookie, options.names, write=options.write
+            ConsoleLogins(tokens, options.limits), tokens, cookie, options.names, write=options.write
         )
         self._samples, self._records = Samples(driver, options.limits), RecentRecords()
-        self._api = Api(driver, self._guard, self._samples, self._records)
+        self._pages_api = PagesApi(driver, self._guard, self._samples, self._records)
+        self.api = Api(driver, self._guard, self._samples, self._records, options.limits)
         self._events = Events(self._guard, self._samples, self._records, options.limits)
         self.pages = PageServer(
             "console", self._application(), guarded_refusal, limits, self._guard.logins.is_known
@@ -66,8 +68,9 @@ class Console:
         application = web.Application(
             client_max_size=self._limits.request_bytes, middlewares=[self._guard.middleware, self._notice]
         )
+        self.api.mount(application)
         application.on_response_prepare.append(add_headers)
-        application.add_routes(self._api.routes())
+        application.add_routes(self._pages_api.routes())
         application.router.add_get("/api/events", self._events.stream, allow_head=False)
         for path, (content, kind) in _assets().items():
             application.router.add_get(path, _sender(content, kind))
@@ -111,7 +114,7 @@ class Console:
         """Let a connection with a login last longer than others."""
         if SESSION in request:
             streams = request.path == "/api/events"
-            self.pages.logged_in(request, self._limits.session_s if streams else _KNOWN_S)
+            self.api.last(request, self._limits.session_s if streams else KNOWN_S)
         return await handler(request)
 
 

@@ -1,0 +1,22 @@
+"""The modules of endpoints: each adds its routes to the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msmqwire.qm.runtime.api import document_endpoint, queue_endpoints
+from msmqwire.qm.runtime.api.routes import RouteTable
+from msmqwire.qm.runtime.api.schemas import SCHEMAS
+
+if TYPE_CHECKING:
+    from msmqwire.qm.runtime.api.api import Api
+
+_MODULES: Final = (
+    document_endpoint,
+    queue_endpoints,
+)
+
+
+def all_routes(api: Api) -> RouteTable:
+    """Return the table of all routes."""
+    return RouteTable([route for module in _MODULES for route in module.routes(api)], SCHEMAS)
