@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.qm.runtime.api import document_endpoint, queue_endpoints
+from msmqwire.qm.runtime.api import console_endpoints, document_endpoint, queue_endpoints
 from msmqwire.qm.runtime.api.routes import RouteTable
 from msmqwire.qm.runtime.api.schemas import SCHEMAS
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from msmqwire.qm.runtime.api.api import Api
 
 _MODULES: Final = (
+    console_endpoints,
     document_endpoint,
     queue_endpoints,
 )

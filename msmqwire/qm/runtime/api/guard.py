@@ -210,6 +210,8 @@ def guarded_refusal(status: int, reason: str) -> web.Response:
 
 def _answer_to(exc: Exception) -> web.Response:
     match exc:
+        case Problem():
+            return refusal(exc.status, exc.detail)
         case web.HTTPException():
             response = refusal(exc.status, exc.text or exc.reason)
             response.headers.update((key, value) for key, value in exc.headers.items() if key == "Allow")

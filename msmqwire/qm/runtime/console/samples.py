@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
 from msmqwire.qm.runtime.activity import counters
+from msmqwire.qm.runtime.api.queue_samples import QueueSamples
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 
+_QUEUES_EVERY: Final = 5
+"""Of queues each fifth sample is taken."""
 COLUMNS: Final = (
     "time", "messages", "bytes", "put", "taken", "commits", "bytes_received", "bytes_sent", "sessions",
 )  # fmt: skip
@@ -24,12 +28,14 @@ class Samples:
     Attributes:
         kept: the samples, the latest last, each as in `COLUMNS`.
         seconds: the interval between samples.
+        queues: the samples of queues, taken more rarely.
         closed: whether sampling has ended.
     """
 
     def __init__(self, driver: EngineDriver, limits: ConsoleLimits) -> None:
         self._driver, self.seconds = driver, limits.sample_s
         self.kept: deque[tuple[float, ...]] = deque(maxlen=limits.samples)
+        self.queues = QueueSamples(driver, limits.samples // _QUEUES_EVERY, self.seconds * _QUEUES_EVERY)
         self.closed = False
         self._task: asyncio.Task[None] | None = None
         self._next: asyncio.Future[None] | None = None
@@ -65,7 +71,9 @@ class Samples:
         return dict(zip(COLUMNS, self.kept[-1], strict=True))
 
     async def _run(self) -> None:
-        while True:
+        for number in itertools.count():
+            if number % _QUEUES_EVERY == 0:
+                await self.queues.take(round(time.time(), 3))
             await asyncio.sleep(self.seconds)
             self._take()
             self._wake()

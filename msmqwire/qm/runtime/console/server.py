@@ -17,9 +17,9 @@ from msmqwire.ownership import write_secret
 from msmqwire.qm.runtime.api.api import KNOWN_S, Api
 from msmqwire.qm.runtime.api.guard import SESSION, Guard, Handler, guarded_refusal
 from msmqwire.qm.runtime.api.logins import ConsoleLogins
+from msmqwire.qm.runtime.api.sample_stream import SampleStream
 from msmqwire.qm.runtime.api.tokens import Tokens, new_token
 from msmqwire.qm.runtime.console.api import PagesApi
-from msmqwire.qm.runtime.console.events import Events
 from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
@@ -58,7 +58,7 @@ class Console:
         self._samples, self._records = Samples(driver, options.limits), RecentRecords()
         self._pages_api = PagesApi(driver, self._guard, self._samples, self._records)
         self.api = Api(driver, self._guard, self._samples, self._records, options.limits)
-        self._events = Events(self._guard, self._samples, self._records, options.limits)
+        self._events = SampleStream(self._guard, self._samples, self._records, options.limits)
         self.pages = PageServer(
             "console", self._application(), guarded_refusal, limits, self._guard.logins.is_known
         )
