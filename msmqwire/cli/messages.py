@@ -32,6 +32,10 @@ def show(message: dict[str, Any], as_json: bool, *, decode: bool = False) -> Non
     else:
         body_text = safe(text[:_TEXT_SHOWN]) + ("..." if len(text) > _TEXT_SHOWN else "")
     kind = "" if message["class"] == 0 else f" {message['class_name']}"
+    if message.get("deliveries"):
+        kind += f"  given back {counted(message['deliveries'], 'time')}"
+    if message.get("reason"):
+        kind += f"  {message['reason']}"
     print(f"{message['identifier']}  {message['sent'] or '-'}  {message['delivery']}{kind}")
     label = safe(message["label"]) or "(no label)"
     if not decode:

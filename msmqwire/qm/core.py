@@ -19,6 +19,7 @@ from msmqwire.qm.model.directory_objects import DirectoryObject
 from msmqwire.qm.model.effects import Effect
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, QueueManager, Transaction
 from msmqwire.qm.model.enumerations import EnqueueStatus, QueueManagerState
+from msmqwire.qm.model.hand_outs import HandOuts
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.model.tables import Table
@@ -92,6 +93,7 @@ class Core:
         configurations: Mapping[str, object] | None = None,
         remote_read: RemoteReadConfiguration | None = None,
         security: SecurityConfiguration | None = None,
+        hand_outs: HandOuts | None = None,
     ) -> None:
         """Build a queue manager over a store; nothing happens before `start`.
 
@@ -112,6 +114,7 @@ class Core:
             configurations: those of protocols that have joined, by the name of the protocol.
             remote_read: the configuration of the server of remote read.
             security: the keys of the queue manager; without any it can only verify signatures.
+            hand_outs: where the messages that programs have are noted; in memory by default.
         """
         kept_before = recovery.kept_settings(stored)
         kept = kept_before.changed_by(keep or KeptSettings())
@@ -139,7 +142,7 @@ class Core:
         # DMPR-3.1.7.1-01
         self.directory = DirectoryEvents(manager, directory, context.timers, settings=settings)
         self.routing = Routing(manager, self.directory, context.timers, routes, settings=settings)
-        self.messages = MessageEvents(context)  # DMPR-3.1.7.1-01
+        self.messages = MessageEvents(context, hand_outs)  # DMPR-3.1.7.1-01
         # DMPR-3.1.7.1-01
         self.queues = Queues(context, self.messages, self.directory, Lookup(manager, addresses))
         self.transactions = Transactions(context, self.messages)  # DMPR-3.1.7.1-01

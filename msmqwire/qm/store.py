@@ -44,11 +44,18 @@ def _with_checksums(db: sqlite3.Connection) -> None:
     add_checksums(db, Table)
 
 
+def _with_deliveries(db: sqlite3.Connection) -> None:
+    """Version 6: rows of messages that programs gave back, or that were moved by a rule, say so.
+
+    Rows of version 5 are read unchanged; its msmqwire could not read the new ones.
+    """
+
+
 LAYOUT: Final = Layout(
     {table: statement(table, integer_keys=INTEGER_KEYS) for table in Table},
     APPLICATION_ID,
     "messages",
-    (_with_origins, _with_histories, _with_former_streams, _with_checksums),
+    (_with_origins, _with_histories, _with_former_streams, _with_checksums, _with_deliveries),
     bulky=frozenset({Table.PACKET}),
 )
 """The present layout."""

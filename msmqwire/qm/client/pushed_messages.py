@@ -172,7 +172,7 @@ class PushedMessages:
         self._pushed.when_filled = None
         if self._tick is not None:
             self._tick.cancel()
-        await self._requests.unsubscribe(self._pushed.number, self._upto)
+        await self._requests.unsubscribe(self._pushed.number, self._upto, self._present)
 
 
 class OneByOne:

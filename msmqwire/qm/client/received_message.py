@@ -59,6 +59,9 @@ class ReceivedMessage(_Recorded):
         journal: whether its sender keeps a copy in a journal.
         dead_letter: whether its sender keeps it in a dead-letter queue if it can't be delivered.
         hops: the number of routing servers that it has passed.
+        deliveries: times that a program has received it in this queue and did not end it, but gave it back or
+            ended itself; of a queue of another computer its AbortCounter.
+        reason: why a policy moved it to this queue: ``delivery_limit``, ``quota``; None if none did.
         authenticated: whether the queue manager of the queue has proved that it is from `sender`.
         signature: the version of MSMQ, ``1.0``, ``2.0`` or ``3.0``, of the signature that fits it and
             `sender_certificate`, whoever owns that certificate; None for none.
@@ -92,6 +95,8 @@ class ReceivedMessage(_Recorded):
     journal: bool
     dead_letter: bool
     hops: int
+    deliveries: int
+    reason: str | None
     authenticated: bool
     signature: str | None
     sender_certificate: bytes | None
@@ -222,6 +227,8 @@ class ReceivedMessage(_Recorded):
             journal=message["journal"],
             dead_letter=message["dead_letter"],
             hops=message["hops"],
+            deliveries=message["deliveries"],
+            reason=message["reason"],
             authenticated=message["authenticated"],
             signature=message["signature"],
             sender_certificate=None if certificate is None else b64decode(certificate),
@@ -258,6 +265,8 @@ class ReceivedMessage(_Recorded):
             "journal": self.journal,
             "dead_letter": self.dead_letter,
             "hops": self.hops,
+            "deliveries": self.deliveries,
+            "reason": self.reason,
             "authenticated": self.authenticated,
             "signature": self.signature,
             "sender_certificate": None if certificate is None else b64encode(certificate).decode(),

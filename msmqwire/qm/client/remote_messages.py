@@ -33,6 +33,7 @@ def received_message(sections: Sequence[Any] | None, arrival_time: int, sequence
     if not message.signature_type:
         message.signature_type = _signature_type(message, read.packet)
     message.arrival_time = arrival_time  # MQRR-3.1.4.7-27
+    message.deliveries = read.state.abort_count
     message.time_to_reach_queue = read.time_to_reach_queue
     message.lookup_identifier = _lookup_identifier(message, sequence_id)
     return ReceivedMessage.from_json(message_json(message))

@@ -112,6 +112,14 @@ class PositionState(IntEnum):
     PURGE_PENDING = 3
 
 
+class MoveReason(IntEnum):
+    """Why the queue manager moved a message to its present queue by itself."""
+
+    NONE = 0
+    DELIVERY_LIMIT = 1
+    QUOTA = 2
+
+
 class DeliveryGuarantee(IntEnum):
     """Whether a message survives a restart: [MS-MQDMPR] 3.1.1.12; its values are UserHeader.Flags.DM."""
 

@@ -14,6 +14,7 @@ from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     DeliveryGuarantee,
+    MoveReason,
     QueueFormatType,
     SenderIdentifierType,
 )
@@ -30,8 +31,10 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "application_deadletter_queue",
         "arrival_time",
         "authentication_level",
+        "deliveries",
         "encrypted",
         "lookup_identifier",
+        "move_reason",
         "origin",
         "packet",
         "peer",
@@ -81,6 +84,7 @@ _NO_ACKNOWLEDGEMENTS: Final = AcknowledgementsRequested.NONE
 _SID: Final = SenderIdentifierType.SID
 _UNAUTHENTICATED: Final = AuthenticationLevel.NONE
 _RC4: Final = EncryptionAlgorithm.CALG_RC4
+_NO_REASON: Final = MoveReason.NONE
 _SHA1: Final = HashAlgorithm.CALG_SHA1
 
 
@@ -109,6 +113,7 @@ class Message:
         origin: its source in the network, or that of the message it reports on: see `origin_of`; empty for a
             message of this computer.
         peer: the address that it came from, while it is in memory; empty if that is `origin`.
+        deliveries, move_reason: those of its `MoveHistory`.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
 
@@ -174,6 +179,8 @@ class Message:
     soap_body: str = ""
     origin: str = ""
     peer: str = ""
+    deliveries: int = 0
+    move_reason: MoveReason = _NO_REASON
     packet: bytes | None = None
 
     def __init__(self, **attributes: Any) -> None:

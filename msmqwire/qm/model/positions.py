@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmqwire.errors import StoreDamaged
-from msmqwire.qm.model.enumerations import PositionState
+from msmqwire.qm.model.enumerations import MoveReason, PositionState
 from msmqwire.qm.model.message import Message
 
 if TYPE_CHECKING:
@@ -25,15 +25,25 @@ class MoveHistory(NamedTuple):
             transaction, or the end of either.
         move_count: times that it was moved to another queue, except by the system.
         last_move_time: milliseconds since 1970-01-01, modulo 2^32; 0 if it was never moved.
+        deliveries: times that a program has received it in its present queue and has not ended it: it gave
+            it back, or the program, its transaction or the queue manager ended meanwhile. Messages that were
+            only pushed ahead do not count.
+        reason: why the queue manager moved it to its present queue.
     """
 
     abort_count: int = 0
     move_count: int = 0
     last_move_time: int = 0
+    deliveries: int = 0
+    reason: MoveReason = MoveReason.NONE
 
     def aborted(self) -> MoveHistory:
         """Return the history after one more failed attempt to read or move the message."""
         return self._replace(abort_count=min(self.abort_count + 1, _COUNT_MAX))
+
+    def delivered(self) -> MoveHistory:
+        """Return the history after one more delivery without an end."""
+        return self._replace(deliveries=min(self.deliveries + 1, _COUNT_MAX))
 
     def moved(self, utc: int) -> MoveHistory:
         """Return the history after a move, at `utc` seconds since 1970-01-01."""
@@ -127,6 +137,12 @@ class MessagePosition:
     def keep_in_memory(self, message: Message) -> None:
         """Keep the message in memory."""
         self._message, self.origin, self.silent = message, message.origin, not message.outcome_requested
+
+    def remember(self, history: MoveHistory) -> None:
+        """Set the history, which readers of the message see as well."""
+        self.history = history
+        if self._message is not None:
+            self._message.deliveries, self._message.move_reason = history.deliveries, history.reason
 
     def keep_in_store(self, load: Callable[[MessagePosition], Message]) -> None:
         """Keep the message in the store only, where `load` reads it for each use."""

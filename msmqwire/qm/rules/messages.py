@@ -24,10 +24,12 @@ from msmqwire.qm.model.enumerations import (
     DeliveryGuarantee,
     EnqueueStatus,
     MessageSeekAction,
+    MoveReason,
     OperationType,
     PositionState,
     QueueType,
 )
+from msmqwire.qm.model.hand_outs import HandOuts
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.refusals import QUOTA, reason_of
@@ -53,6 +55,7 @@ class MessageEvents:
 
     Attributes:
         memory: the stored messages that are also in memory.
+        hand_outs: the messages that programs have.
         pool: counts the memory that peers can make the queue manager use.
         quotas: counts the bytes of messages.
         waiting_reads: the reads that wait for a message.
@@ -62,8 +65,9 @@ class MessageEvents:
             notified.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, hand_outs: HandOuts | None = None) -> None:
         self._context = context
+        self.hand_outs = hand_outs or HandOuts()
         self._stored_sequential_id = 0
         self.memory = MessageMemory(context.settings.memory_for_recoverable)
         self.pool = MemoryPool(context.settings.memory)
@@ -230,6 +234,7 @@ class MessageEvents:
     def discard(self, position: MessagePosition) -> None:
         """Remove a position from its queue, and its message from the store."""
         self.quotas.uncount(position)
+        self.hand_outs.ended(position.lookup_identifier)
         position.state = _DELETED  # DMPR-3.1.7.2.1-01
         position.transaction = False
         position.queue.positions.remove(position)  # DMPR-3.1.7.2.1-01
@@ -243,7 +248,8 @@ class MessageEvents:
         if over_quota(journal, size):
             self._lost_copy(message, journal)
             return
-        position = self._insert(journal, message.copy(), size)
+        copy = message.copy(deliveries=0, move_reason=MoveReason.NONE)
+        position = self._insert(journal, copy, size)
         self.position_available(journal, position)
 
     def _lost_copy(self, message: Message, queue: Queue) -> None:
@@ -352,9 +358,25 @@ class MessageEvents:
         return MQ_OK
 
     def given_back(self, position: MessagePosition) -> None:
-        """Return a message to its queue after an aborted read or move."""
-        position.history = position.history.aborted()
+        """Return a message to its queue after an aborted read or move.
+
+        It is one delivery more if a program had it.
+        """
+        history = position.history.aborted()
+        if self.hand_outs.ended(position.lookup_identifier):
+            history = history.delivered()
+        position.remember(history)
         self.position_available(position.queue, position)
+
+    def given_back_by_end(self, position: MessagePosition, deliveries: int) -> None:
+        """Return a message that a program had when the last process ended, with its count of deliveries."""
+        position.remember(position.history._replace(deliveries=deliveries))
+        self.position_available(position.queue, position)
+
+    def handed_out(self, position: MessagePosition) -> None:
+        """Note that a program has received a message: its return is one delivery more."""
+        deliveries = position.history.deliveries + 1
+        self.hand_outs.note(position.lookup_identifier, deliveries, lasting=position.recoverable)
 
     def read_by_lookup_identifier(
         self,
@@ -468,18 +490,20 @@ class MessageEvents:
             # It asked for that kind of signature; in a readable queue the value would count as proof.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
         self.quotas.uncount(position)
+        self.hand_outs.ended(position.lookup_identifier)
         position.state = _DELETED  # DMPR-3.1.7.1.16-02
         position.transaction = False
         position.queue.positions.remove(position)  # DMPR-3.1.7.1.16-05, DMPR-3.1.1-09
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store
-        moved.recoverable, moved.history = position.recoverable, position.history
+        moved.recoverable = position.recoverable
+        moved.remember(position.history._replace(deliveries=0, reason=MoveReason.NONE))
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:
                 stored_rows.put_message(self._context.changes, moved)
         else:
-            moved.history = position.history.moved(self._context.utc)
+            moved.remember(position.history.moved(self._context.utc))
             self._start_expiry(moved, message)
             self.position_available(target, moved)  # DMPR-3.1.7.1.16-03
         return moved

@@ -48,6 +48,7 @@ class Recovery:
     def __init__(self, context: Context, messages: MessageEvents, queues: Queues, stored: Stored) -> None:
         self._context, self._messages, self._queues, self._stored = context, messages, queues, stored
         self._orphaned: list[MessagePosition] = []  # locked by readers and transactions of the last run
+        self._handed_out: list[tuple[MessagePosition, int]] = []  # to programs of the last run
 
     def restore(self) -> None:
         """Restore queues, messages and transactions, then create the system queues that do not exist yet."""
@@ -87,6 +88,7 @@ class Recovery:
         by_queue: dict[int, list[MessagePosition]] = {}
         load, available, origins = self.load, PositionState.AVAILABLE, stored_rows.Origins()
         text = stored_rows.TEXT
+        left = self._messages.hand_outs.left()
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
             stored = stored_rows.read_position(row)
@@ -103,6 +105,8 @@ class Recovery:
                 position.state = PositionState(stored.state)  # DMPR-3.1.1.11-06 and -11
             if stored.state != available or number in in_transactions:
                 in_use[number] = position
+            if left and (deliveries := left.get(stored.lookup_identifier, 0)) > position.history.deliveries:
+                self._handed_out.append((position, deliveries))
             if stored.expires and expires_in(queue):
                 self._messages.expire_at(position, stored.expires)
             positions = by_queue.get(stored.queue)
@@ -140,6 +144,7 @@ class Recovery:
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
         message.allow_peek_when_locked = stored.allow_peek_when_locked
         message.application_deadletter_queue, message.origin = stored.deadletter, stored.origin
+        message.deliveries, message.move_reason = position.history.deliveries, position.history.reason
         return message
 
     def _restore_transactions(self, positions: dict[int, MessagePosition]) -> None:
@@ -178,6 +183,10 @@ class Recovery:
             else:
                 self._messages.position_available(position.queue, position)  # DMPR-3.1.1.11-11, DMPR-3.1.3-26
         self._orphaned.clear()
+        for position, deliveries in self._handed_out:
+            if position.state is PositionState.AVAILABLE:  # else a coordinator decides
+                self._messages.given_back_by_end(position, deliveries)
+        self._handed_out.clear()
 
     def _system_queues(self) -> None:
         """Find or create the system queues."""

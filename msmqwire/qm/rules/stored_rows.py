@@ -16,6 +16,7 @@ from msmqwire.qm.model.elements import OutgoingQueue, Queue, QueueManager, Trans
 from msmqwire.qm.model.enumerations import (
     INFINITE,
     DirectoryServerType,
+    MoveReason,
     OperatingSystemType,
     OperationType,
     OutgoingQueueState,
@@ -34,15 +35,17 @@ SEQUENTIAL_ID: Final = b"SequentialID"
 QUEUE_MANAGER: Final = b"QueueManager"
 SETTINGS: Final = b"Settings"
 
-# queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; with _HISTORY its
-# MoveHistory; then the path name of the application dead-letter queue and, of a message that came over the
-# network, a null and its origin
+# queue, lookup identifier, size, arrival time, expiry time (0 never), state, flags; with _HISTORY the moves
+# of its MoveHistory, with _DELIVERIES the rest of it; then the path name of the application dead-letter queue
+# and, of a message that came over the network, a null and its origin
 _MESSAGE: Final = Struct("<IQIQQBB")
 _HISTORY_FIELDS: Final = Struct("<III")
+_DELIVERY_FIELDS: Final = Struct("<IB")
 TEXT: Final = _MESSAGE.size
 """Where the texts of a row of `Table.MESSAGE` begin, unless it has a history."""
 _PEEK_WHEN_LOCKED: Final = 1
 _HISTORY: Final = 2
+_DELIVERIES: Final = 4
 _TIME_MAX: Final = 0xFFFFFFFF
 
 
@@ -83,7 +86,7 @@ class StoredPosition(NamedTuple):
     @property
     def has_history(self) -> bool:
         """Whether `read_message` finds a history in the row."""
-        return bool(self.flags & _HISTORY)
+        return bool(self.flags & (_HISTORY | _DELIVERIES))
 
 
 def put_message(changes: Changes, position: MessagePosition) -> None:
@@ -96,8 +99,13 @@ def put_message(changes: Changes, position: MessagePosition) -> None:
     flags = _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
     history = b""
     if position.history != NO_HISTORY:
-        flags |= _HISTORY
-        history = _HISTORY_FIELDS.pack(*position.history)
+        *moves, deliveries, reason = position.history
+        if any(moves):
+            flags |= _HISTORY
+            history = _HISTORY_FIELDS.pack(*moves)
+        if deliveries or reason:
+            flags |= _DELIVERIES
+            history += _DELIVERY_FIELDS.pack(deliveries, reason)
     row = _MESSAGE.pack(
         position.queue.number, position.lookup_identifier, position.size, message.arrival_time, expires,
         position.state, flags,
@@ -147,8 +155,12 @@ def read_message(row: bytes) -> MessageRow:
         raise ValueError(f"it has arrived at {arrival}")
     end, history = _MESSAGE.size, NO_HISTORY
     if flags & _HISTORY:
-        history = MoveHistory._make(_HISTORY_FIELDS.unpack_from(row, end))
+        history = MoveHistory(*_HISTORY_FIELDS.unpack_from(row, end))
         end += _HISTORY_FIELDS.size
+    if flags & _DELIVERIES:
+        deliveries, reason = _DELIVERY_FIELDS.unpack_from(row, end)
+        history = history._replace(deliveries=deliveries, reason=MoveReason(reason))
+        end += _DELIVERY_FIELDS.size
     deadletter, _, origin = row[end:].decode().partition("\0")
     return MessageRow(
         queue, lookup, size, arrival, expires, PositionState(state), bool(flags & _PEEK_WHEN_LOCKED),

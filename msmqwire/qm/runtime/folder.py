@@ -13,6 +13,7 @@ from msmqwire.errors import InvalidName
 from msmqwire.names import PathName
 from msmqwire.names.addresses import is_loopback
 from msmqwire.qm.model.elements import QueueManager
+from msmqwire.qm.model.hand_outs import HandOuts
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.settings import KeptSettings, Settings
 from msmqwire.qm.model.tables import Table
@@ -99,6 +100,7 @@ def open_core(
     routes: Routes | None = None,
     identifier: UUID = NULL_GUID,
     quota: int | None = None,
+    hand_outs: HandOuts | None = None,
 ) -> Core:
     """Create the core of a store without starting it; a new queue manager gets `QUOTA` by default.
 
@@ -127,6 +129,7 @@ def open_core(
             security=security or SecurityConfiguration(random_bytes=secrets.token_bytes),
             identifier=identifier,
             quota=quota,
+            hand_outs=hand_outs,
         )
     if listening is not None and listening != before:
         core.context.changes.put(Table.META, LISTENING, listening.encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msmqwire.errors import ChangeWaits, InvalidValue
 from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
@@ -26,7 +26,12 @@ class HoldOwner(Protocol):
         """Notify it that one of its messages has ended."""
 
 
-_Held = tuple[OpenQueueDescriptor, MessagePosition, Transaction | None, HoldOwner | None]
+class _Held(NamedTuple):
+    descriptor: OpenQueueDescriptor
+    position: MessagePosition
+    transaction: Transaction | None
+    owner: HoldOwner | None
+    pushed: bool
 
 
 class HeldMessages:
@@ -52,10 +57,18 @@ class HeldMessages:
         position: MessagePosition,
         transaction: Transaction | None = None,
         owner: HoldOwner | None = None,
+        *,
+        pushed: bool = False,
     ) -> int:
-        """Hold a message that was received, in a transaction or not; return its receipt."""
+        """Hold a message that was received, in a transaction or not; return its receipt.
+
+        Its return is a delivery, unless it is only `pushed` ahead to a program and that does not name it when
+        it gives it back.
+        """
         self._last += 1
-        self._held[self._last] = descriptor, position, transaction, owner
+        self._held[self._last] = _Held(descriptor, position, transaction, owner, pushed)
+        if not pushed:
+            self._core.messages.handed_out(position)
         return self._last
 
     def receipts_of(self, request: Mapping[str, Any]) -> tuple[list[int], list[int]]:
@@ -74,18 +87,27 @@ class HeldMessages:
         try:
             await driver.durable()
         except ChangeWaits:
-            driver.call(self.end, [], receipts)
+            driver.call(self._withdraw, receipts)
             raise
 
-    def end(self, done: list[int], back: list[int]) -> None:
+    def _withdraw(self, receipts: list[int]) -> None:
+        """Return messages that no program got."""
+        for receipt in receipts:
+            self._core.messages.hand_outs.withdraw(self._held[receipt].position.lookup_identifier)
+        self.end([], receipts, named=False)
+
+    def end(self, done: list[int], back: list[int], *, named: bool = True) -> None:
         """Delete messages, and return some to their queues.
 
         A message received in a transaction is deleted at the commit; it leaves the transaction on return.
+        `named` is whether a program gives back just these messages: it has had pushed ones as well then.
         """
         messages = self._core.messages
         for receipts, delete in ((done, True), (back, False)):
             for receipt in receipts:
-                descriptor, position, transaction, owner = self._held.pop(receipt)
+                descriptor, position, transaction, owner, pushed = self._held.pop(receipt)
+                if pushed and named and not delete:
+                    messages.handed_out(position)
                 if owner is not None:
                     owner.message_ended(receipt)
                 if transaction is not None:
@@ -97,13 +119,13 @@ class HeldMessages:
 
     def forget(self, transaction: Transaction) -> None:
         """Forget the messages of a transaction that has ended."""
-        ended = [receipt for receipt, held in self._held.items() if held[2] is transaction]
+        ended = [receipt for receipt, held in self._held.items() if held.transaction is transaction]
         for receipt in ended:
             del self._held[receipt]
 
     def return_all(self) -> None:
         """Return all messages to their queues."""
-        self.end([], list(self._held))
+        self.end([], list(self._held), named=False)
 
 
 def _receipts(request: Mapping[str, Any], name: str) -> list[int]:

@@ -12,6 +12,7 @@ from msmqwire.qm.runtime.data_folder import STORE, DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
+from msmqwire.qm.runtime.hand_out_file import hand_outs_of
 from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.service.control.client import LocalBase
@@ -42,7 +43,12 @@ class InStore(LocalBase):
 
     async def _start(self, name: str) -> tuple[EngineDriver, LocalSession]:
         assert self._security is not None, "it was read before"
-        core = open_core(self._store, name, security=self._security.configuration)
+        core = open_core(
+            self._store,
+            name,
+            security=self._security.configuration,
+            hand_outs=hand_outs_of(self._store),
+        )
         driver = EngineDriver(core, self._store)
         driver.security = self._security
         driver.core.queues.take_offline()

@@ -13,6 +13,7 @@ from msmqwire.qm.runtime.data_folder import STORE, DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
+from msmqwire.qm.runtime.hand_out_file import hand_outs_of
 from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.pushed import Pushed, Subscribed
@@ -72,7 +73,12 @@ class InStoreRequests:
     def _start(self) -> None:
         name = stored_name(self._store) or check_name(default_name())
         self._security = FolderSecurity(self._folder)
-        core = open_core(self._store, name, security=self._security.configuration)
+        core = open_core(
+            self._store,
+            name,
+            security=self._security.configuration,
+            hand_outs=hand_outs_of(self._store),
+        )
         self._driver = driver = EngineDriver(core, self._store)
         driver.security = self._security
         driver.core.queues.take_offline()
@@ -132,9 +138,9 @@ class InStoreRequests:
         if not self._ended.done():
             self._session.notify({"op": "done", "subscription": subscription, "upto": upto})
 
-    async def unsubscribe(self, subscription: int, upto: int) -> None:
+    async def unsubscribe(self, subscription: int, upto: int, back: int = 0) -> None:
         self._subscribed.remove(subscription)
-        await self.call("unsubscribe", subscription=subscription, upto=upto)
+        await self.call("unsubscribe", subscription=subscription, upto=upto, back=back or None)
 
     async def close(self) -> None:
         try:

@@ -20,6 +20,7 @@ from msmqwire.qm.model.enumerations import (
     INFINITE,
     AcknowledgementsRequested,
     DeliveryGuarantee,
+    MoveReason,
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId
@@ -60,7 +61,8 @@ def message_json(message: Message, body_max: int | None = None) -> dict[str, Any
 
     Bytes are base64, times ISO 8601 in UTC, durations seconds, names of queues format names; missing values
     are null, as is the source of a message by HTTP that does not name it. With `body_max`, ``body`` has that
-    many bytes at most, and ``body_size`` counts all of them.
+    many bytes at most, and ``body_size`` counts all of them. ``deliveries`` counts the times that a program
+    has received it and did not end it; ``reason`` is why a policy moved it to its queue.
     """
     correlation = message.correlation_identifier
     return {
@@ -92,8 +94,18 @@ def message_json(message: Message, body_max: int | None = None) -> dict[str, Any
         "journal": message.positive_journaling_requested,
         "dead_letter": message.negative_journaling_requested,
         "hops": message.hop_count,
+        "deliveries": message.deliveries,
+        "reason": reason_text(message.move_reason),
         **protection_json(message),
     }
+
+
+_REASONS: Final = {MoveReason.DELIVERY_LIMIT: "delivery_limit", MoveReason.QUOTA: "quota"}
+
+
+def reason_text(reason: MoveReason) -> str | None:
+    """Return why the queue manager moved a message: ``delivery_limit``, ``quota``; None if it did not."""
+    return _REASONS.get(reason)
 
 
 def delivery(message: Message) -> str:

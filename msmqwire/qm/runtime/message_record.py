@@ -13,7 +13,7 @@ from uuid import UUID
 from msmqwire.errors import MalformedPacket
 from msmqwire.names import FormatName
 from msmqwire.names.printable import counted
-from msmqwire.qm.model.enumerations import AcknowledgementsRequested, SenderIdentifierType
+from msmqwire.qm.model.enumerations import AcknowledgementsRequested, MoveReason, SenderIdentifierType
 from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.runtime.deliveries import EXPRESS, RECOVERABLE, TRANSACTIONAL
 from msmqwire.qm.runtime.message_json import (
@@ -22,6 +22,7 @@ from msmqwire.qm.runtime.message_json import (
     identifier_text,
     name_text,
     names_source,
+    reason_text,
     seconds_or_none,
     sender_text,
     time_of,
@@ -34,6 +35,9 @@ from msmqwire.qm.runtime.message_protection import CIPHERS, VERSIONS, cipher_of,
 # destination, administration queue and response queue
 _FIXED: Final = Struct("<Q16sI16s20sIIIIIIHBBBBBB8I")
 _LENGTHS: Final = Struct("<8I")
+# at the end, with _WITH_HISTORY: deliveries, reason
+_HISTORY: Final = Struct("<IB")
+_FLAGS_AT: Final = 90
 _LENGTHS_AT: Final = _FIXED.size - _LENGTHS.size
 _BODY_SIZE: Final = Struct("<I")
 
@@ -44,6 +48,7 @@ _DEAD_LETTER: Final = 0x08
 _AUTHENTICATED: Final = 0x10
 _NO_SOURCE: Final = 0x20
 _SID: Final = 0x40
+_WITH_HISTORY: Final = 0x80
 _DELIVERIES: Final = {EXPRESS: 0, RECOVERABLE: _RECOVERABLE, TRANSACTIONAL: _RECOVERABLE | _TRANSACTIONAL}
 _SIGNATURES: Final = (None, *VERSIONS)
 _CIPHERS: Final = (None, *CIPHERS)
@@ -71,6 +76,10 @@ def write_record(message: Message) -> bytes:
         flags |= _NO_SOURCE
     if message.sender_identifier_type is SenderIdentifierType.SID:
         flags |= _SID
+    history = b""
+    if message.deliveries or message.move_reason:
+        flags |= _WITH_HISTORY
+        history = _HISTORY.pack(message.deliveries, message.move_reason)
     signature, cipher = signature_of(message), cipher_of(message)
     identifier = message.identifier
     fixed = _FIXED.pack(
@@ -101,7 +110,9 @@ def write_record(message: Message) -> bytes:
         len(admin),
         len(response),
     )
-    return b"".join((fixed, body, extension, certificate, label, sender, destination, admin, response))
+    return b"".join(
+        (fixed, body, extension, certificate, label, sender, destination, admin, response, history)
+    )
 
 
 def _name(name: FormatName | None) -> bytes:
@@ -116,6 +127,8 @@ def check_record(record: bytes) -> None:
             f"{counted(len(record), 'byte')} of a record, which has {_FIXED.size:,} at least"
         )
     size = _FIXED.size + sum(_LENGTHS.unpack_from(record, _LENGTHS_AT))
+    if record[_FLAGS_AT] & _WITH_HISTORY:
+        size += _HISTORY.size
     if size != len(record):
         raise MalformedPacket(f"a record has {counted(len(record), 'byte')}, and {size} by its lengths")
 
@@ -141,6 +154,7 @@ def read_record(record: bytes) -> dict[str, Any]:
         parts.append(record[at : at + length])
         at += length
     extension, certificate, label, sender, destination, admin, response = parts
+    deliveries, reason = _HISTORY.unpack_from(record, at) if flags & _WITH_HISTORY else (0, 0)
     try:
         return {  # by name, in the form of a message
             "identifier": identifier_text(ObjectId(UUID(bytes=lineage), uniquifier)),
@@ -167,6 +181,8 @@ def read_record(record: bytes) -> dict[str, Any]:
             "journal": bool(flags & _JOURNAL),
             "dead_letter": bool(flags & _DEAD_LETTER),
             "hops": hops,
+            "deliveries": deliveries,
+            "reason": reason_text(MoveReason(reason)),
             "authenticated": bool(flags & _AUTHENTICATED),
             "signature": _SIGNATURES[signature],
             "sender_certificate": certificate or None,

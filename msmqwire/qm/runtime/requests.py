@@ -50,9 +50,11 @@ class Requests(Protocol):
     def done(self, subscription: int, upto: int) -> None:
         """Delete pushed messages up to a receipt, without waiting for it."""
 
-    async def unsubscribe(self, subscription: int, upto: int) -> None:
+    async def unsubscribe(self, subscription: int, upto: int, back: int = 0) -> None:
         """Delete pushed messages up to a receipt, durably, and return the others to the queue. Raises as
         `call` does.
+
+        `back` is the receipt of the one that the program had and did not end; 0 for none.
         """
 
     async def close(self) -> None:

@@ -124,9 +124,9 @@ class ServedRequests(asyncio.Protocol):
     def done(self, subscription: int, upto: int) -> None:
         self._write(b'{"op":"done","subscription":%d,"upto":%d}\n' % (subscription, upto))
 
-    async def unsubscribe(self, subscription: int, upto: int) -> None:
+    async def unsubscribe(self, subscription: int, upto: int, back: int = 0) -> None:
         self._subscribed.remove(subscription)
-        await self.call("unsubscribe", subscription=subscription, upto=upto)
+        await self.call("unsubscribe", subscription=subscription, upto=upto, back=back or None)
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None and self._gone is None:

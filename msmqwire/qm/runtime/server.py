@@ -22,6 +22,7 @@ from msmqwire.qm.runtime.data_folder import DataFolder
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_domain, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
+from msmqwire.qm.runtime.hand_out_file import hand_outs_of
 from msmqwire.qm.runtime.joined import JoinedCarrier, configurations_of, transports_of
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import DISK_S
@@ -177,6 +178,7 @@ class Server:
             security=security.configuration,
             routes=options.overrides.routes,
             quota=options.quota,
+            hand_outs=hand_outs_of(store),
         )
         self.driver = driver = EngineDriver(core, store)
         driver.security = security

@@ -119,7 +119,7 @@ class Subscription:
         return frames
 
     def _frame(self, position: MessagePosition, message: Message) -> bytes:
-        self._last = receipt = self._held.hold(self._descriptor, position, owner=self)
+        self._last = receipt = self._held.hold(self._descriptor, position, owner=self, pushed=True)
         self._held.reserved -= 1
         self._receipts[receipt] = None
         return message_frame(self.number, receipt, message)
@@ -165,14 +165,19 @@ class Subscription:
         if not self._closed:
             self._soon()
 
-    def close(self) -> int:
-        """Return the messages not ended to the queue, in a call of the driver; return their number."""
+    def close(self, back: int | None = None) -> int:
+        """Return the messages not ended to the queue, in a call of the driver; return their number.
+
+        `back` is the receipt of the one that the program had, if any.
+        """
         self._closed = True
         reader = self._descriptor.waiting.get(self._waiting)
         if reader is not None:
             self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         receipts = list(self._receipts)
-        self._held.end([], receipts)
+        if back in self._receipts:
+            self._held.end([], [back])
+        self._held.end([], list(self._receipts), named=False)
         self._held.reserved -= self._window
         return len(receipts)
 
@@ -214,15 +219,21 @@ class Subscriptions:
         return {"subscription": subscription}
 
     async def unsubscribe(self, request: Request) -> Answer:
-        """Stop pushing; return the messages not ended to the queue, but delete those up to ``upto``."""
+        """Stop pushing; return the messages not ended to the queue, but delete those up to ``upto``.
+
+        The one with the receipt ``back`` was with the program, so that its return is a delivery.
+        """
         subscription = self._subscriptions.get(_number(request))
         if subscription is None:
             why = f"there is no subscription {_number(request)}"
             raise QueueError(why, HResult.MQ_ERROR_INVALID_HANDLE)
         if request.get("upto") is not None:
             subscription.done(_upto(request))
+        back = None
+        if request.get("back") is not None:
+            back = number(request["back"], "back", _RECEIPT_MAX, 1)
         del self._subscriptions[subscription.number]
-        returned = self._driver.call(subscription.close)
+        returned = self._driver.call(subscription.close, back)
         await self._driver.durable()
         return {"returned": returned}
 

@@ -20,6 +20,7 @@ from msmqwire.qm.model.enumerations import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     DeliveryGuarantee,
+    MoveReason,
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import Message, ObjectId, TxSequenceId
@@ -74,6 +75,8 @@ MESSAGES = st.builds(
     administration=NAMES,
     response=NAMES,
     hop_count=st.integers(0, 31),
+    deliveries=UINT32,
+    move_reason=st.sampled_from(MoveReason),
     sender_identifier=SENDERS,
     sender_identifier_type=st.sampled_from(SenderIdentifierType),
     sender_certificate=st.binary(max_size=50),

@@ -77,14 +77,14 @@ def _state(
     message: Message, position: MessagePosition, lookup: Lookup, address: IPv4Address | None, target: str
 ) -> MessageState:
     # MQRR-2.2.5.3-06, MQRR-2.2.5.3-07, MQRR-2.2.5.3-08
-    abort_count, move_count, last_move_time = position.history
+    history = position.history
     dead_letter_queue = message.application_deadletter_queue
     named = lookup.path(dead_letter_queue) if dead_letter_queue else None  # MQRR-2.2.5.2-06
     return MessageState(
         address=address,
-        abort_count=abort_count,
-        move_count=move_count,
-        last_move_time=last_move_time,
+        abort_count=history.abort_count,
+        move_count=history.move_count,
+        last_move_time=history.last_move_time,
         subqueue=_subqueue(position.queue),  # MQRR-2.2.5.3-09
         target_subqueue=target,
         dead_letter_queue=dead_letter_queue,
