@@ -30,7 +30,7 @@ class _Kept:
 
     def __init__(self, queues: int) -> None:
         self.queues: dict[int, Any] = {
-            number: SimpleNamespace(positions=_Positions()) for number in range(queues)
+            number: SimpleNamespace(number=number, positions=_Positions()) for number in range(queues)
         }
         core = SimpleNamespace(queue_manager=SimpleNamespace(queues=self.queues))
         driver: Any = SimpleNamespace(core=core)
@@ -45,7 +45,7 @@ class _Kept:
         self.queues[number].positions.put(count)
 
     def columns(self, number: int) -> dict[str, Any]:
-        return self.samples.columns(self.queues[number], number, self.now)
+        return self.samples.columns(self.queues[number], self.now)
 
     def times(self, number: int) -> list[float]:
         return list(self.columns(number)["time"])

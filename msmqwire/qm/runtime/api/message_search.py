@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
 FIND_MAX: Final = 256
 """Limit of a text that is looked for, in characters."""
+IDENTIFIER_LEAST: Final = 8
+"""The shortest part of an identifier that is found, in characters."""
 BODY_BYTES: Final = 64 << 10
 """The part of each body that is searched, from its beginning on."""
 _MESSAGE_COST: Final = 2 << 10
 _SLICE_COST: Final = 512 << 10
 """The work at once, before others have their turn: bytes of bodies, and `_MESSAGE_COST` a message."""
 _REQUEST_COST: Final = 16 << 20
-"""The work for one request: 8,000 messages with short bodies."""
+"""The work for one request: 8,000 messages with short bodies, or 16 MiB of bodies that are shown."""
 _ENCODINGS: Final = ("utf-8", "utf-16-le")
 
 
@@ -42,7 +44,10 @@ class Found(NamedTuple):
 
 
 class Needle:
-    """A text that is looked for in the label, the identifiers and the body of messages, in any case."""
+    """A text that is looked for in the label, the identifiers and the body of messages, in any case.
+
+    In identifiers only one of `IDENTIFIER_LEAST` characters or more is: all GUIDs have short ones.
+    """
 
     def __init__(self, text: str) -> None:
         self._folded = text.casefold()
@@ -54,9 +59,11 @@ class Needle:
 
     def is_in(self, message: Message) -> bool:
         """Whether a message has the text."""
-        texts = [message.label, identifier_text(message.identifier)]
-        if any(message.correlation_identifier):
-            correlation = message.correlation_identifier
+        texts = [message.label]
+        correlation = message.correlation_identifier
+        if len(self._folded) >= IDENTIFIER_LEAST:
+            texts.append(identifier_text(message.identifier))
+        if len(self._folded) >= IDENTIFIER_LEAST and any(correlation):
             texts += [identifier_text(ObjectId.from_bytes(correlation)), correlation.hex()]
         if any(self._folded in text.casefold() for text in texts):
             return True
@@ -109,6 +116,7 @@ async def search(
             if message is not None:
                 cost += min(len(message.body), BODY_BYTES)
                 if needle.is_in(message):
+                    cost += len(message.body)
                     items.append(show(message))
         return last, True
 

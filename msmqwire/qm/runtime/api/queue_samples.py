@@ -44,8 +44,8 @@ class _Kept:
 class QueueSamples:
     """The samples of `QUEUES_MAX` queues at most.
 
-    A queue is kept from when messages have moved in it, or it was asked for. One that is new takes the place of
-    the one that was used longest ago, unless that was used since the last sample: among more queues than
+    A queue is kept from when messages have moved in it, or it was asked for. One that is new takes the place
+    of the one that was used longest ago, unless that was used since the last sample: among more queues than
     `QUEUES_MAX` that are all in use, those that are kept stay.
     """
 
@@ -80,11 +80,12 @@ class QueueSamples:
         for number in [one for one in self._kept if one not in queues]:
             del self._kept[number]
 
-    def columns(self, queue: Queue, number: int, now: float) -> dict[str, Any]:
+    def columns(self, queue: Queue, now: float) -> dict[str, Any]:
         """Return the samples of a queue by column, and keep them from now on.
 
         Beside `COLUMNS` there are ``seconds`` from one sample to the next, and ``queues_max``.
         """
+        number = queue.number
         if number not in self._kept:
             self._use(number, set())
             self._kept[number].add(_sample(queue, now))
