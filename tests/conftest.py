@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 settings.register_profile(
     "ci",
-    max_examples=25,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -10,6 +10,7 @@ import pytest
 from msmqwire.analysis.dissection import dissect
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.world import World
+from tests.support.nightly import nightly
 
 CUT_OFF = ("the data ends after", "are left", "are there")
 NOT_TRANSFERRED = ("MQMQ-2.2.20.5-13", "MQMQ-2.2.19.2-26")
@@ -17,7 +18,7 @@ NOT_TRANSFERRED = ("MQMQ-2.2.20.5-13", "MQMQ-2.2.19.2-26")
 queue is has no place in a sequence, one by SRMP may have an administration queue alone."""
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=nightly) for first in range(10, 40, 10))])
 def test_no_finding_about_a_must_requirement(first: int) -> None:
     kinds: Counter[str] = Counter()
     for seed in range(first, first + 10):

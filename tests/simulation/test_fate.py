@@ -16,6 +16,7 @@ from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.plan import make_plan
 from msmqwire.qm.sim.tracked import Tracked
 from msmqwire.qm.sim.world import World
+from tests.support.nightly import nightly
 
 
 def tracked(ledger: MessageLedger, fate: MessageFate) -> Tracked | None:
@@ -46,7 +47,9 @@ def agrees(fate: MessageFate, message: Tracked) -> bool:
     return False
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize(
+    "first", [0, 10, *(pytest.param(first, marks=nightly) for first in range(20, 60, 10))]
+)
 def test_the_fates_are_those_of_the_record(first: int) -> None:
     states: Counter[State] = Counter()
     for seed in range(first, first + 10):

@@ -11,6 +11,7 @@ from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.srmp.mistakes import SRMP_MISTAKES
 from msmqwire.qm.sim.world import World
 from msmqwire.service.virtual.mistake import injected
+from tests.support.nightly import nightly
 
 SEEDS = 700
 
@@ -32,7 +33,13 @@ def test_each_protocol_has_its_least_number_of_mistakes():
     assert len(MISTAKES) - others >= 20
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+LONG = {"a restart counts messages for nobody"}
+"""Mistakes that only hundreds of seeds show."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=nightly) if name in LONG else name for name in MISTAKES]
+)
 def test_a_mistake_is_detected(name):
     with injected(MISTAKES[name]) as mistake:
         violation = first_violation(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_udfs.java import JAVA_LEAST, VECTOR_MODULE, NoJava, find_java, java_version, use_java
+from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 
@@ -81,6 +82,7 @@ def test_what_to_install_where_there_is_none(bare: pytest.MonkeyPatch, tmp_path:
         find_java()
 
 
+@nightly
 def test_a_session_on_a_machine_without_java(tmp_path: Path) -> None:
     """As started by a user; the PATH has everything that Spark's scripts need except Java."""
     tools = tmp_path / "bin"

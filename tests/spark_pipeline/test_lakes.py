@@ -328,7 +328,12 @@ spark_udfs.lake(spark, captures, lake, split_size=4000)
 
 
 @pytest.mark.parametrize(
-    "when", [pytest.param("while tasks run", marks=nightly), "before the commit", "after the commit"]
+    "when",
+    [
+        pytest.param("while tasks run", marks=nightly),
+        "before the commit",
+        pytest.param("after the commit", marks=nightly),
+    ],
 )
 def test_a_driver_that_is_killed(spark: Any, cluster: Any, tmp_path: Path, when: str) -> None:
     """Before the commit, or after it. Then a task has failed too, and two attempts at another have ended."""
@@ -384,6 +389,7 @@ def meeting(marks: str | Path, mine: str, other: str) -> Any:
     return checked
 
 
+@nightly
 def test_two_drivers_at_once(
     spark: Any, cluster: Any, captures: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

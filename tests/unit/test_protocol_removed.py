@@ -21,6 +21,7 @@ from msmqwire.analysis.dissection import dissect
 from msmqwire.cli import app
 from msmqwire.plugins.wireshark import dissector
 from tests.support.installed import library
+from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES, ROOT
 
 COPIED = ("msmqwire", "fuzz", "tests", "examples", "pyproject.toml")
@@ -430,6 +431,7 @@ def test_a_queue_manager_delivers_without_it(removed: tuple[Removed, Path], tmp_
     run(removed[1], "-c", DELIVERS, str(tmp_path / "alpha"))
 
 
+@nightly
 @pytest.mark.xdist_group("removed")
 def test_other_tests_pass_without_it(removed: tuple[Removed, Path]) -> None:
     protocol, folder = removed

@@ -30,6 +30,7 @@ from tests.property.spark import test_spark_reassembly
 from tests.property.tables.test_exact_parts import CHUNKS
 from tests.support import captures as c
 from tests.support.capture.busy import busy_capture
+from tests.support.nightly import NIGHTLY
 
 NAMES = [column.name for column in UNJUDGED] + ["frame_offset"]
 few = settings(max_examples=max(12, settings.default.max_examples // 5))
@@ -110,7 +111,7 @@ DISORDERED_NG = c.pcapng_bytes(busy_capture(0.1))
 
 
 @given(st.sampled_from([DISORDERED, DISORDERED_NG]), st.floats(0, 1), st.floats(0, 1), CHUNKS)
-@settings(max_examples=10)
+@settings(max_examples=1000 if NIGHTLY else 2)
 def test_disordered_captures_cut_at_any_byte(data, cut, divided, chunk):
     size = int(len(data) * cut)
     assert_same([data[:size], data], chunk, 1 + int(20_000 * divided))

@@ -32,6 +32,7 @@ from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture import srmp_captures as s
 from tests.support.capture.busy import busy_capture
+from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES
 
 NAMES = [column.name for column in UNJUDGED]
@@ -98,7 +99,7 @@ def test_connections_with_disorder_pauses_and_reused_ports(files: list[bytes], c
     assert_same(files, chunk, size)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("share", [pytest.param(0.0, marks=nightly), 0.1, pytest.param(0.3, marks=nightly)])
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
 def test_a_capture_divided_at_any_of_its_records(share: float, form: str) -> None:
     frames = busy_capture(share)
@@ -170,7 +171,7 @@ def assert_rows_of_end(parts: Sequence[ExactPart], number: int, end: Sequence[Ex
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
-@pytest.mark.parametrize("chunk", [64, 1 << 20])
+@pytest.mark.parametrize("chunk", [pytest.param(64, marks=nightly), 1 << 20])
 def test_frames_numbered_by_their_offsets(form: str, chunk: int, tmp_path: Path) -> None:
     frames = [*busy_capture(0.1), *fragmented()]
     paths = [tmp_path / "0", tmp_path / "1"]
@@ -190,6 +191,7 @@ def test_frames_numbered_by_their_offsets(form: str, chunk: int, tmp_path: Path)
     assert rows.drop(["frame"]).equals(expected.drop(["frame"]))
 
 
+@nightly
 def test_parts_with_states_beyond_the_limit_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = busy_capture(0.1)
     with TemporaryDirectory() as folder:

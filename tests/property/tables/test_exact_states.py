@@ -36,6 +36,7 @@ from tests.property.tables.test_exact_parts import few, fragmented
 from tests.support import captures as c
 from tests.support import handmade as h
 from tests.support.capture.busy import busy_capture
+from tests.support.nightly import nightly
 from tests.support.paths import EXAMPLES
 
 CHUNK = 1700
@@ -119,7 +120,7 @@ def check_states(folder: Path, files: Sequence[bytes], chunk: int = CHUNK) -> in
 
 
 @pytest.mark.parametrize("form", ["pcap", "pcapng"])
-@pytest.mark.parametrize("share", [0.1, 0.3])
+@pytest.mark.parametrize("share", [0.1, pytest.param(0.3, marks=nightly)])
 def test_connections_with_disorder(form: str, share: float, tmp_path: Path) -> None:
     frames = busy_capture(share)
     data = c.pcap_bytes(frames) if form == "pcap" else c.pcapng_bytes(frames, byteorder=">")

@@ -232,6 +232,7 @@ def test_compressed_files_are_surveyed_as_a_whole() -> None:
     assert (len(parts), again) == (3, 0)
 
 
+@nightly
 def test_parts_can_begin_at_any_record_that_is_named(tmp_path: Path) -> None:
     frames = busy_capture(0.1)
     paths = [tmp_path / f"{number}.pcap" for number in range(2)]

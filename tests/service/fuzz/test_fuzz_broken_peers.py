@@ -19,6 +19,7 @@ from fuzz import assert_peer_holds
 from fuzz.peer.evidence import Seed
 from fuzz.peer.running import choose, fuzz_peer
 from fuzz.peer.target import RunOptions
+from tests.support.nightly import nightly
 from tests.support.own_addresses import own_loopback
 from tests.support.paths import ROOT
 
@@ -74,7 +75,8 @@ def broken_peer(mistake: str) -> Iterator[BrokenPeer]:
         ("window_zero", "binary", {"MQMQ-2.2.20.4-14"}),
         ("before_handshake", "binary", {"MQQB-3.1.5.8-01"}),
         ("wrong_cookie", "ping", {"MQQB-2.2.7-11", "MQQB-3.1.7.7-02"}),
-        ("loses_second", "binary", {"MQMQ-2.2.19.1-19"}),
+        # Only joined segments show it: a busy machine parts them.
+        pytest.param("loses_second", "binary", {"MQMQ-2.2.19.1-19"}, marks=nightly),
         ("body_a_byte_beyond", "binary", {"MQMQ-2.2.19.3-15"}),
         ("http_answers_a_byte_early", "srmp", {"SRMP-2.1.1-11"}),
     ],

@@ -7,7 +7,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +123,15 @@ def test_garbage_ends_its_connection_alone(data: Path) -> None:
         request(b"", PfcFlags.FIRST_FRAG | PfcFlags.LAST_FRAG),  # before a bind
     ]  # fmt: skip
     with serving(data) as server:
-        for at in (port(server), mapper_port(server)):
-            for piece in pieces:
-                with socket.create_connection((ADDRESS, at), PATIENCE_S) as peer:
-                    peer.sendall(piece)
-                    while peer.recv(1 << 16):
-                        pass
+        with ExitStack() as opened:
+            peers = []
+            for at in (port(server), mapper_port(server)):
+                for piece in pieces:
+                    peers.append(opened.enter_context(socket.create_connection((ADDRESS, at), PATIENCE_S)))
+                    peers[-1].sendall(piece)
+            for peer in peers:
+                while peer.recv(1 << 16):
+                    pass
         check_served(server)
         until(lambda: is_clean(server), "nothing is left")
 

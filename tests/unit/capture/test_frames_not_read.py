@@ -21,6 +21,7 @@ from tests.support import captures as c
 from tests.support.capture import unread_frames as u
 from tests.support.capture.both_readers import assert_same, columnar
 from tests.support.capture_files import PcapNg
+from tests.support.nightly import nightly
 from tests.support.running import in_process as command
 
 LINE = "5 frames were not read: 3 of link type 127, 1 encrypted (ESP), 1 tunnelled (GTP)\n"
@@ -110,6 +111,7 @@ def test_a_usb_interface_beside_ethernet(usb: int, first: bool, tmp_path: Path) 
     assert stats["frames_not_read"] == [{"reason": f"link type {usb}", "frames": 20}]
 
 
+@nightly
 def test_65536_link_types_make_a_short_list() -> None:
     frames = [(number, bytes(20)) for number in range(1 << 16)] + [(40_000, bytes(20))] * 2
     dissection = dissect(io.BytesIO(u.capture_of(frames)))

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.doc_sessions import Step, differences, run, steps
 from tests.support.installed import library
+from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 
 PAGES = {
@@ -37,7 +38,13 @@ LIBRARIES = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES)
+LONG = {"tutorials/data-engineer.md"}
+"""Pages that start Spark several times."""
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=nightly) if page in LONG else page for page in PAGES]
+)
 def test_a_page(page: str, tmp_path: Path) -> None:
     for name in LIBRARIES.get(page, ()):
         library(name)

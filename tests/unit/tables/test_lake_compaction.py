@@ -43,6 +43,7 @@ from tests.support.capture.lakes import (
 )
 from tests.support.capture.old_lakes import old_lake
 from tests.support.installed import library
+from tests.support.nightly import nightly
 
 SMALL = 4000
 """Bytes of a part, so that a capture has several."""
@@ -160,6 +161,7 @@ def test_large_files_that_overlap_nothing_stay(tmp_path):
     check_order(lake)
 
 
+@nightly
 def test_the_size_of_files(tmp_path):
     lake = tmp_path / "lake"
     rows = lake_of(interleaved(tmp_path, 2, 1000), lake)

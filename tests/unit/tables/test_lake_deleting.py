@@ -76,7 +76,9 @@ CONDITIONS = (
 )
 
 
-@pytest.mark.parametrize("by", [None, pytest.param("kind", marks=nightly), "destination"])
+@pytest.mark.parametrize(
+    "by", [pytest.param(None, marks=nightly), pytest.param("kind", marks=nightly), "destination"]
+)
 @pytest.mark.parametrize("compacted", [pytest.param(False, marks=nightly), True])
 def test_the_rows_that_meet_an_expression_go(tmp_path, captures, by, compacted):
     lake = tmp_path / "lake"

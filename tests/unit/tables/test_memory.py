@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 from tests.support.patience import limit
 
@@ -88,7 +89,8 @@ print(resident("VmHWM") - before, packets, skipped)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(
-    "name, megabytes, growth_max", [("flow", 150, 100), ("hostile", 40, 100), ("lonely", 8, 90)]
+    "name, megabytes, growth_max",
+    [("flow", 150, 100), ("hostile", 40, 100), pytest.param("lonely", 8, 90, marks=nightly)],
 )
 def test_memory_is_bounded(name, megabytes, growth_max):
     done = subprocess.run(

@@ -15,6 +15,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.support.nightly import nightly
 from tests.support.paths import ROOT
 from tools.mutate import record
 from tools.mutate.mutants import mutants
@@ -143,6 +144,7 @@ def section(run: subprocess.CompletedProcess[str], title: str) -> list[str]:
     return re.findall(r"^  (SHOP-\S+):", text, re.MULTILINE)
 
 
+@nightly
 def test_the_kills_of_each_row_are_counted(run, rows):
     assert run.stderr == ""
     counted = {id_: (row["killed"], row["tried"]) for id_, row in rows.items()}
@@ -189,6 +191,7 @@ def test_a_row_to_be_cited_is_shown_the_code_of_its_neighbours(shop):
     assert f"SHOP-1.1-06: no code cites it: needs a citation; nearby: {nearby} (" in run.stdout
 
 
+@nightly
 def test_the_share_is_of_the_judged_rows(run, rows):
     assert section(run, "Rows that can't be judged") == ["SHOP-2-01"]
     assert [id_ for id_, row in rows.items() if not row["judged"]] == ["SHOP-2-01"]
@@ -233,6 +236,7 @@ def test_a_row_without_a_test_is_refused(shop):
 # -- the record -----------------------------------------------------------------------------------------
 
 
+@nightly
 def test_pieces_of_a_sample_are_recorded_together(tmp_path, shop):
     root = shutil.copytree(shop, tmp_path / "project")
     (root / "docs/conformance").mkdir(parents=True)
