@@ -32,6 +32,7 @@ from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
 from msmqwire.qm.rules.history import History
+from msmqwire.qm.rules.idempotency import IdempotencyKeys
 from msmqwire.qm.rules.identities import Identities
 from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import Lookup
@@ -68,6 +69,7 @@ class Core:
     Attributes:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
+        idempotency: the requests of clients that are carried out once.
         protocols: the protocols that transfer messages to and from other queue managers.
         binary: the protocol of [MS-MQQB].
         engines: of the protocols that have joined and that were needed so far, by name.
@@ -151,6 +153,7 @@ class Core:
         self.sequence_identity = SequenceIdentity(context)
         self.history = History(context, self.messages.pool)
         self.incoming_sequences = IncomingSequences(context, self.messages.pool)
+        self.idempotency = IdempotencyKeys(context, stored)
         lookup = self.queues.lookup
         self.outcome = DeliveryOutcome(context, self.messages, lookup)
         for host in known_hosts:
@@ -253,6 +256,7 @@ class Core:
         self.sequence_identity.restore(self._stored)
         self.history.restore(self._stored)
         self.incoming_sequences.restore(self._stored)
+        self.idempotency.restore()
         for protocol in self.protocols:
             protocol.start(self._stored)
         restoring.release()
@@ -342,11 +346,12 @@ class Core:
         message.soap_envelope, message.soap_compound_message = "", b""
         if message.destination is None and not descriptor.multiple:
             message.destination = descriptor.format_name  # DMPR-3.1.1.16-06
+        transactional = transaction is not None and not transaction.plain
         for opened in descriptor.children if descriptor.multiple else (descriptor,):
             local = opened.queue is not None and not isinstance(opened.queue, OutgoingQueue)
-            if local and opened.queue.transactional != (transaction is not None):  # type: ignore[union-attr]
+            if local and opened.queue.transactional != transactional:  # type: ignore[union-attr]
                 return HResult.MQ_ERROR_TRANSACTION_USAGE
-            if transaction is not None and isinstance(opened.format_name, MulticastName):
+            if transactional and isinstance(opened.format_name, MulticastName):
                 return HResult.MQ_ERROR_TRANSACTION_USAGE
         self.identity.stamp(message)
         if (refused := self._refused_here(descriptor, message)) is not None:

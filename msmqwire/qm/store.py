@@ -41,7 +41,7 @@ def _with_former_streams(db: sqlite3.Connection) -> None:
 
 def _with_checksums(db: sqlite3.Connection) -> None:
     """Version 5: rows have checksums, and are counted."""
-    add_checksums(db, Table)
+    add_checksums(db, [table for table in Table if table not in _LATER])
 
 
 def _with_deliveries(db: sqlite3.Connection) -> None:
@@ -51,11 +51,33 @@ def _with_deliveries(db: sqlite3.Connection) -> None:
     """
 
 
+def _with_idempotency(db: sqlite3.Connection) -> None:
+    """Version 7: idempotency keys are stored."""
+    _create(db, Table.IDEMPOTENCY)
+
+
+def _create(db: sqlite3.Connection, table: Table) -> None:
+    """Create a table, unless it is there: the version may be damaged."""
+    sql = statement(table, integer_keys=INTEGER_KEYS)
+    db.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
+
+
+_LATER: Final = frozenset({Table.IDEMPOTENCY})
+"""The tables that have come after the checksums."""
+
+
 LAYOUT: Final = Layout(
     {table: statement(table, integer_keys=INTEGER_KEYS) for table in Table},
     APPLICATION_ID,
     "messages",
-    (_with_origins, _with_histories, _with_former_streams, _with_checksums, _with_deliveries),
+    (
+        _with_origins,
+        _with_histories,
+        _with_former_streams,
+        _with_checksums,
+        _with_deliveries,
+        _with_idempotency,
+    ),
     bulky=frozenset({Table.PACKET}),
 )
 """The present layout."""

@@ -303,12 +303,14 @@ class Transaction:
         operations: TransactionalOperationCollection, first in first out.
         single_phase: True for an internal transaction, False for one of a coordinator.
         prepared: whether it is prepared, and waits for its coordinator's decision.
+        plain: whether its messages are not transactional: they only become available together.
     """
 
     identifier: UUID  # DMPR-3.1.1.14-01
     operations: list[TransactionalOperation] = field(default_factory=list)  # DMPR-3.1.1.14-02
     single_phase: bool = True  # DMPR-3.1.1.14-03
     prepared: bool = False
+    plain: bool = False
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -95,7 +95,7 @@ class MessageEvents:
         Raises InvalidValue and InvalidName for a message that no packet can hold.
         """
         context = self._context
-        if transaction is not None and not message.transactional:
+        if transaction is not None and not (transaction.plain or message.transactional):
             message.transaction_identifier = transaction.identifier  # DMPR-3.1.1.12-71
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
             message.priority = 0

@@ -31,9 +31,9 @@ class Transactions:
     def __init__(self, context: Context, messages: MessageEvents) -> None:
         self._context, self._messages = context, messages
 
-    def create(self, identifier: UUID) -> Transaction:
-        """Create Transaction: [MS-MQDMPR] 3.1.7.1.8."""
-        transaction = Transaction(identifier)
+    def create(self, identifier: UUID, *, plain: bool = False) -> Transaction:
+        """Create Transaction: [MS-MQDMPR] 3.1.7.1.8; for `plain` see `Transaction`."""
+        transaction = Transaction(identifier, plain=plain)
         self._context.queue_manager.transactions[identifier] = transaction  # DMPR-3.1.7.1.8-01, DMPR-3.1.1-08
         return transaction
 
@@ -44,7 +44,7 @@ class Transactions:
             return HResult.MQ_ERROR_TRANSACTION_SEQUENCE  # DMPR-3.1.4.3-02
         transaction.single_phase = single_phase  # DMPR-3.1.4.3-01
         operations = transaction.operations
-        if operations:
+        if operations and not transaction.plain:
             operations[0].position.message.first_in_transaction = True  # DMPR-3.1.4.3-03 and DMPR-3.1.1.12-73
             operations[-1].position.message.last_in_transaction = True  # DMPR-3.1.4.3-03 and DMPR-3.1.1.12-73
             number: int | None = None
@@ -103,6 +103,16 @@ class Transactions:
             self._undo(operation)
         transaction.operations.clear()  # DMPR-3.1.4.5-05
         return MQ_OK
+
+    def abort_since(self, transaction: Transaction, operations: int) -> None:
+        """Undo what a transaction has done since it had that many operations, the last one first."""
+        while len(transaction.operations) > operations:
+            self._undo(transaction.operations.pop())
+
+    def abort_since(self, transaction: Transaction, operations: int) -> None:
+        """Undo what a transaction has done since it had that many operations, the last one first."""
+        while len(transaction.operations) > operations:
+            self._undo(transaction.operations.pop())
 
     def takes(self, transaction: Transaction, position: MessagePosition) -> bool:
         """Return whether a transaction that is still open has received a message."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -83,14 +84,16 @@ class HeldMessages:
         return done, back
 
     async def durable(self, driver: EngineDriver, receipts: list[int]) -> None:
-        """Wait until changes are durable; messages that were received meanwhile return if they can't be."""
+        """Wait until changes are durable; messages that were received meanwhile return if they can't be, or
+        if nobody waits for them any more.
+        """
         try:
             await driver.durable()
-        except ChangeWaits:
-            driver.call(self._withdraw, receipts)
+        except (ChangeWaits, asyncio.CancelledError):
+            driver.call(self.withdraw, [receipt for receipt in receipts if receipt in self._held])
             raise
 
-    def _withdraw(self, receipts: list[int]) -> None:
+    def withdraw(self, receipts: list[int]) -> None:
         """Return messages that no program got."""
         for receipt in receipts:
             self._core.messages.hand_outs.withdraw(self._held[receipt].position.lookup_identifier)
@@ -116,6 +119,10 @@ class HeldMessages:
                     operations = transaction.operations
                     operations[:] = [entry for entry in operations if entry.position is not position]
                 messages.dequeue_end(descriptor, position, delete=delete)
+
+    def disown(self, receipt: int) -> None:
+        """Hold a message without the part of the session that has received it."""
+        self._held[receipt] = self._held[receipt]._replace(owner=None)
 
     def forget(self, transaction: Transaction) -> None:
         """Forget the messages of a transaction that has ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
@@ -13,6 +14,7 @@ from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Trans
 from msmqwire.qm.model.enumerations import EnqueueStatus, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.rules.read_results import ReadOutcome
 from msmqwire.qm.rules.unreadable import readable
 from msmqwire.qm.runtime import queue_pages, queue_reports, queues
 from msmqwire.qm.runtime.activity import activity
@@ -217,7 +219,8 @@ class LocalSession:
         return {"messages": [message_json(message, body_max) for message in messages]}
 
     async def _receive(self, request: Request) -> Answer:
-        """Receive messages: they are deleted when they are ended, and return to the queue otherwise.
+        """Receive messages: they are deleted when they are ended, and return to the queue otherwise; those
+        received in a transaction are deleted at its commit.
 
         Received messages are durable, so that they can't vanish or change in a crash; so is the end of
         messages by this request, unless it is not ``awaited``.
@@ -228,23 +231,36 @@ class LocalSession:
         if self._held.room() + len(done) + len(back) <= 0:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
         awaited = request.get("awaited") is None or flag(request["awaited"], "awaited")
+        transaction = self._transactions.of(request)
         descriptor = driver.defer_commit(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
+        if transaction is not None:
+            check_transactional(descriptor.queue, queues.text(request, "queue"))
         if done or back:
             (driver.call if awaited or back else driver.defer_commit)(self._held.end, done, back)
         durable = driver.settled
-        taken = driver.defer_commit(self._take, descriptor, count)
+        taken = driver.defer_commit(self._take, descriptor, count, transaction)
         if not taken and wait and self._reads.may_wait:
-            begin = self._core.messages.dequeue_begin
-            read = await self._reads.wait(lambda: begin(descriptor, timeout=wait), descriptor)
+            begin = partial(self._dequeue, descriptor, wait, transaction)
+            read = await self._reads.wait(begin, descriptor, transaction=transaction)
             if read.message is not None and read.position is not None:
                 durable = (durable or has_waited(read)) and driver.settled
-                taken = [(self._held.hold(descriptor, read.position), read.message)]
-                taken += driver.defer_commit(self._take, descriptor, count - 1)
+                taken = [(self._held.hold(descriptor, read.position, transaction), read.message)]
+                taken += driver.defer_commit(self._take, descriptor, count - 1, transaction)
         if not durable and (taken or ((done or back) and awaited)):
             await self._held.durable(driver, [receipt for receipt, _ in taken])
         return answer_of(request, taken)
 
-    def _take(self, descriptor: OpenQueueDescriptor, count: int) -> list[tuple[int, Message]]:
+    def _dequeue(
+        self, descriptor: OpenQueueDescriptor, wait: int, transaction: Transaction | None
+    ) -> ReadOutcome:
+        two_phase = transaction is None
+        return self._core.messages.dequeue(
+            descriptor, timeout=wait, transaction=transaction, two_phase=two_phase
+        )
+
+    def _take(
+        self, descriptor: OpenQueueDescriptor, count: int, transaction: Transaction | None
+    ) -> list[tuple[int, Message]]:
         """Receive available messages without waiting; return them with their receipts."""
         taken: list[tuple[int, Message]] = []
         size = 0
@@ -252,7 +268,7 @@ class LocalSession:
             self._untold.remove(descriptor.handle)
             check_read(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED, descriptor.queue)
         while len(taken) < count and size < BATCH_BYTES and self._held.room() > 0:
-            read = self._core.messages.dequeue_begin(descriptor, timeout=0)
+            read = self._dequeue(descriptor, 0, transaction)
             if read.message is None or read.position is None:
                 if taken and read.status == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED:
                     self._untold.add(descriptor.handle)  # the next request reports it
@@ -260,7 +276,7 @@ class LocalSession:
                     check_read(read.status, descriptor.queue)
                 break
             size += len(read.message.body)
-            taken.append((self._held.hold(descriptor, read.position), read.message))
+            taken.append((self._held.hold(descriptor, read.position, transaction), read.message))
         return taken
 
     async def _end(self, request: Request) -> Answer:
@@ -371,7 +387,8 @@ class LocalSession:
     async def _send(self, request: Request) -> Answer:
         """Send messages; transactional ones of one request belong to one transaction.
 
-        Messages in a transaction of the session are sent at its commit.
+        Messages in a transaction of the session are sent at its commit. If one is refused, those before it
+        are sent, unless they are transactional or the request wants them ``whole``.
         """
         answer = self._driver.call(self._send_messages, request)
         await self._driver.durable()
@@ -382,6 +399,7 @@ class LocalSession:
         entries = request.get("messages")
         if not isinstance(entries, list) or not 0 < len(entries) <= BATCH_MAX:
             raise InvalidValue(f"not a list of 1 to {BATCH_MAX} messages", path="messages")
+        whole = request.get("whole") is not None and flag(request["whole"], "whole")
         messages = [_message(entry, index) for index, entry in enumerate(entries)]
         if not self._lasting and not all(message.recoverable for message in messages):
             raise InvalidValue(
@@ -403,16 +421,19 @@ class LocalSession:
         if joined is not None and transactional != {True}:
             raise InvalidValue("only transactional messages are sent in a transaction", path="transaction")
         transaction = joined
-        if transaction is None and True in transactional:
-            transaction = core.transactions.create(core.context.new_guid())
+        if transaction is None and (whole or True in transactional):
+            transaction = core.transactions.create(core.context.new_guid(), plain=True not in transactional)
+        before = 0 if transaction is None else len(transaction.operations)
         sent: list[str] = []
         for message in messages:
             try:
                 core.protection.check_can_leave(message, _leading_away(descriptor))
                 _check(core.send(descriptor, message, transaction), text)
             except (InvalidName, InvalidValue, QueueError) as exc:
-                if transaction is not None and joined is None:
-                    core.transactions.abort(transaction.identifier)
+                if transaction is not None:
+                    core.transactions.abort_since(transaction, before)
+                    if joined is None:
+                        core.transactions.abort(transaction.identifier)
                 if transaction is not None or not sent:
                     raise
                 return {"sent": sent, "refused": exc.to_json()}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import InvalidValue, ManagerStopped, QueueError
 from msmqwire.qm.model.effects import ReadCompleted
-from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor
+from msmqwire.qm.model.elements import Cursor, OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.enumerations import INFINITE, MessageSeekAction, PositionState, QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.rules.read_results import PENDING, ReadOutcome
@@ -147,7 +147,7 @@ class SessionReads:
         """
         durable = self._driver.settled
         descriptor, begin = self._driver.defer_commit(self._chosen, request, action)
-        read = await self.wait(begin, descriptor, tag)
+        read = await self.wait(begin, descriptor, tag, self._transactions.of(request))
         if read.status != MQ_OK:
             name = queues.text(request, "queue")
             if read.status in _NOTHING_CAME and request.get("wait_ms", 0) != 0 and not self.may_wait:
@@ -205,19 +205,23 @@ class SessionReads:
         return wait if self.may_wait else 0
 
     async def wait(
-        self, begin: Callable[[], ReadOutcome], descriptor: OpenQueueDescriptor, tag: int | None = None
+        self,
+        begin: Callable[[], ReadOutcome],
+        descriptor: OpenQueueDescriptor,
+        tag: int | None = None,
+        transaction: Transaction | None = None,
     ) -> ReadCompleted:
         """Begin a read, which changes nothing in the store, and wait for its end.
 
         If the wait is cancelled, end the read and return its message to the queue. `tag` identifies it to
-        `cancel`.
+        `cancel`; `transaction` is the one that it receives in.
         """
         driver = self._driver
         read = driver.defer_commit(begin)
         if read.status != PENDING:
             return ReadCompleted(0, read.status, read.message, read.position)
         future: asyncio.Future[ReadCompleted] = asyncio.get_running_loop().create_future()
-        driver.on_read(read.request, partial(self._completed, future, descriptor))
+        driver.on_read(read.request, partial(self._completed, future, descriptor, transaction))
         if tag is not None:
             self._tagged[tag] = descriptor, read.request
         try:
@@ -229,20 +233,28 @@ class SessionReads:
                     self._core.messages.waiting_reads.stop, reader, HResult.MQ_ERROR_OPERATION_CANCELLED
                 )
             elif future.done() and not future.cancelled():  # completed in the turn in which the client left
-                self._completed(future, descriptor, future.result())
+                self._completed(future, descriptor, transaction, future.result())
             raise
         finally:
             if tag is not None:
                 self._tagged.pop(tag, None)
 
     def _completed(
-        self, future: asyncio.Future[ReadCompleted], descriptor: OpenQueueDescriptor, completed: ReadCompleted
+        self,
+        future: asyncio.Future[ReadCompleted],
+        descriptor: OpenQueueDescriptor,
+        transaction: Transaction | None,
+        completed: ReadCompleted,
     ) -> None:
         if not future.done():
             future.set_result(completed)
             return
         position, messages = completed.position, self._core.messages
-        if position is not None and position.state is PositionState.LOCKED and not position.transaction:
+        if position is None:
+            return
+        if transaction is not None:  # its commit would delete a message that nobody has
+            self._driver.notify(self._core.transactions.give_back, transaction, position)
+        elif position.state is PositionState.LOCKED and not position.transaction:
             self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
 
 

@@ -55,6 +55,18 @@ class SessionTransactions:
         await self._driver.durable()
         return {"transaction": str(transaction.identifier)}
 
+    def abort_soon(self, identifier: UUID) -> None:
+        """Abort a transaction, without waiting until that is durable, if it has not ended."""
+        transaction = self._transactions.get(identifier)
+        if transaction is not None:
+            self._driver.notify(self._end, transaction, self._abort)
+
+    def __contains__(self, identifier: UUID) -> bool:
+        return identifier in self._transactions
+
+    def __len__(self) -> int:
+        return len(self._transactions)
+
     def of(self, request: Mapping[str, Any]) -> Transaction | None:
         """Return the transaction that a request belongs to, if it names one."""
         return None if request.get("transaction") is None else self._named(request)

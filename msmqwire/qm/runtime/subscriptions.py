@@ -51,11 +51,14 @@ class Subscription:
         queue: tuple[str, OpenQueueDescriptor],
         window: int,
         failed: Callable[[Subscription, MsmqError], None],
+        frame: Callable[[int, int, Message], bytes] = message_frame,
     ) -> None:
-        """`queue` is its name, as clients know it, and the open queue; `failed` is called when it fails."""
+        """`queue` is its name, as clients know it, and the open queue; `failed` is called when it fails;
+        `frame` returns the bytes of a message with the numbers of the subscription and of its receipt.
+        """
         self._driver, self._held, self._sink, self.number = driver, held, sink, number
         self._name, self._descriptor = queue
-        self._window, self._failed = window, failed
+        self._window, self._failed, self._frame_of = window, failed, frame
         self._messages = driver.core.messages
         self._receipts: dict[int, None] = {}  # in order
         self._last = 0
@@ -122,7 +125,7 @@ class Subscription:
         self._last = receipt = self._held.hold(self._descriptor, position, owner=self, pushed=True)
         self._held.reserved -= 1
         self._receipts[receipt] = None
-        return message_frame(self.number, receipt, message)
+        return self._frame_of(self.number, receipt, message)
 
     def _completed(self, read: ReadCompleted) -> None:
         """Push the awaited message, which is now durable, and further available ones."""
@@ -170,16 +173,27 @@ class Subscription:
 
         `back` is the receipt of the one that the program had, if any.
         """
-        self._closed = True
-        reader = self._descriptor.waiting.get(self._waiting)
-        if reader is not None:
-            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        self._stop()
         receipts = list(self._receipts)
         if back in self._receipts:
             self._held.end([], [back])
         self._held.end([], list(self._receipts), named=False)
         self._held.reserved -= self._window
         return len(receipts)
+
+    def leave(self) -> None:
+        """Push no more messages, in a call of the driver; those not ended are still held."""
+        self._stop()
+        self._held.reserved -= self._window - len(self._receipts)
+        for receipt in self._receipts:
+            self._held.disown(receipt)
+        self._receipts.clear()
+
+    def _stop(self) -> None:
+        self._closed = True
+        reader = self._descriptor.waiting.get(self._waiting)
+        if reader is not None:
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
 
 class Subscriptions:
