@@ -41,7 +41,7 @@ def _with_former_streams(db: sqlite3.Connection) -> None:
 
 def _with_checksums(db: sqlite3.Connection) -> None:
     """Version 5: rows have checksums, and are counted."""
-    add_checksums(db, [table for table in Table if table not in _LATER])
+    add_checksums(db, [table for table in Table if table not in AFTER_CHECKSUMS])
 
 
 def _with_deliveries(db: sqlite3.Connection) -> None:
@@ -62,7 +62,7 @@ def _create(db: sqlite3.Connection, table: Table) -> None:
     db.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 
 
-_LATER: Final = frozenset({Table.IDEMPOTENCY})
+AFTER_CHECKSUMS: Final = frozenset({Table.IDEMPOTENCY})
 """The tables that have come after the checksums."""
 
 

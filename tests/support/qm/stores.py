@@ -23,7 +23,7 @@ import pytest
 
 from msmqwire.errors import MsmqError, StoreError
 from msmqwire.qm.model.tables import Table
-from msmqwire.qm.store import LAYOUT, open_store
+from msmqwire.qm.store import AFTER_CHECKSUMS, LAYOUT, open_store
 from msmqwire.service.store import Store, sqlite
 from msmqwire.service.store.changes import Changes, Key
 from msmqwire.service.store.sqlite import SqliteStore
@@ -115,7 +115,10 @@ def to_version(path: Path, version: int) -> None:
     """Make a closed store one of an earlier version, before checksums."""
     with closing(sqlite3.connect(path)) as db:
         for table in Table:
-            db.execute(f'ALTER TABLE "{table.value}" DROP COLUMN sum')
+            if table in AFTER_CHECKSUMS:
+                db.execute(f'DROP TABLE "{table.value}"')
+            else:
+                db.execute(f'ALTER TABLE "{table.value}" DROP COLUMN sum')
         db.execute("DROP TABLE row_count")
         if version < 4:
             db.execute("DROP TABLE former_stream")
