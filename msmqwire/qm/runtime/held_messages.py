@@ -124,6 +124,10 @@ class HeldMessages:
         """Hold a message without the part of the session that has received it."""
         self._held[receipt] = self._held[receipt]._replace(owner=None)
 
+    def descriptors(self) -> set[OpenQueueDescriptor]:
+        """Return the open queues of the messages."""
+        return {held[0] for held in self._held.values()}
+
     def forget(self, transaction: Transaction) -> None:
         """Forget the messages of a transaction that has ended."""
         ended = [receipt for receipt, held in self._held.items() if held.transaction is transaction]

@@ -55,6 +55,10 @@ class SessionTransactions:
         await self._driver.durable()
         return {"transaction": str(transaction.identifier)}
 
+    def end(self, identifier: UUID, action: Callable[[Transaction], int]) -> int:
+        """End a transaction that has not ended, by an action, in a call of the driver; return its status."""
+        return self._end(self._transactions[identifier], action)
+
     def abort_soon(self, identifier: UUID) -> None:
         """Abort a transaction, without waiting until that is durable, if it has not ended."""
         transaction = self._transactions.get(identifier)

@@ -40,6 +40,10 @@ class Subscription:
 
     It takes messages only while all available ones are durable, so that it need not wait for a commit, and
     receiving does not change the store.
+
+    Attributes:
+        number: its number, which its client has chosen.
+        descriptor: its open queue.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class Subscription:
         `frame` returns the bytes of a message with the numbers of the subscription and of its receipt.
         """
         self._driver, self._held, self._sink, self.number = driver, held, sink, number
-        self._name, self._descriptor = queue
+        self._name, self.descriptor = queue
         self._window, self._failed, self._frame_of = window, failed, frame
         self._messages = driver.core.messages
         self._receipts: dict[int, None] = {}  # in order
@@ -105,7 +109,7 @@ class Subscription:
 
         Raises QueueError if the queue was deleted.
         """
-        descriptor, dequeue_begin = self._descriptor, self._messages.dequeue_begin
+        descriptor, dequeue_begin = self.descriptor, self._messages.dequeue_begin
         frames: list[bytes] = []
         room, size = self._window - len(self._receipts), 0
         while len(frames) < room and size < _WRITE_BYTES:
@@ -122,7 +126,7 @@ class Subscription:
         return frames
 
     def _frame(self, position: MessagePosition, message: Message) -> bytes:
-        self._last = receipt = self._held.hold(self._descriptor, position, owner=self, pushed=True)
+        self._last = receipt = self._held.hold(self.descriptor, position, owner=self, pushed=True)
         self._held.reserved -= 1
         self._receipts[receipt] = None
         return self._frame_of(self.number, receipt, message)
@@ -133,7 +137,7 @@ class Subscription:
         position, messages = read.position, self._messages
         if self._closed:
             if position is not None and position.state is PositionState.LOCKED and not position.transaction:
-                descriptor = self._descriptor
+                descriptor = self.descriptor
                 self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
         elif read.status != MQ_OK or position is None or read.message is None:
             self._failed(self, QueueError(reason(read.status, self._name), read.status))
@@ -191,7 +195,7 @@ class Subscription:
 
     def _stop(self) -> None:
         self._closed = True
-        reader = self._descriptor.waiting.get(self._waiting)
+        reader = self.descriptor.waiting.get(self._waiting)
         if reader is not None:
             self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
 

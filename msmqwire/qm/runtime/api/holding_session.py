@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
@@ -10,7 +9,6 @@ from uuid import UUID
 
 from msmqwire.constants import MQ_OK, HResult
 from msmqwire.errors import MsmqError, QueueError
-from msmqwire.qm.model.elements import OpenQueueDescriptor, Transaction
 from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -137,9 +135,8 @@ class HoldingSession(LocalSession):
             self._driver.notify(self._close_unused)
 
     def _close_unused(self) -> None:
-        used = {id(descriptor) for descriptor in self._held.descriptors()}
-        used.update(id(subscription.descriptor) for subscription in self._direct)
+        used = self._held.descriptors() | {subscription.descriptor for subscription in self._direct}
         for key, descriptor in list(self._open.items()):
-            if id(descriptor) not in used and not descriptor.waiting:
+            if descriptor not in used and not descriptor.waiting:
                 del self._open[key]
                 self._core.queues.close(descriptor)

@@ -1,0 +1,136 @@
+"""The messages that the tokens of the API hold: a session a token, with limits for all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from uuid import UUID
+
+from msmqwire.qm.runtime.api.deadlines import Deadlines
+from msmqwire.qm.runtime.api.once import Once
+from msmqwire.qm.runtime.api.problems import Problem
+from msmqwire.qm.runtime.api.rights import Caller
+from msmqwire.qm.runtime.api.token_session import TokenSession
+from msmqwire.qm.runtime.engine_driver import EngineDriver
+
+
+@dataclass(frozen=True, slots=True)
+class MessagingLimits:
+    """Limits of the messages that the tokens of the API hold.
+
+    Attributes:
+        held: messages received and not settled, of all tokens; one token has 10,000 at most.
+        transactions: transactions begun and not ended, of all tokens; one token has 1,000 at most.
+        streams, streams_per_token: streams of events, of all tokens and of one.
+        unread_bytes: bytes of messages that clients have not read yet, of all of them together.
+        stall_s: seconds in which a client reads nothing of its stream before that ends.
+        keep_alive_s: seconds without a message after which a stream sends a comment.
+        idle_s: seconds after which the session of a token that holds nothing is closed.
+    """
+
+    held: int = 100_000
+    transactions: int = 10_000
+    streams: int = 512
+    streams_per_token: int = 256
+    unread_bytes: int = 256 << 20
+    stall_s: float = 30.0
+    keep_alive_s: float = 15.0
+    idle_s: float = 60.0
+
+
+class MessageSessions:
+    """The sessions of all tokens.
+
+    Attributes:
+        driver: runs the queue manager.
+        limits: the limits.
+        once: the requests with an Idempotency-Key.
+        receipts: when receipts expire, by session and receipt.
+        transactions: when transactions that nobody uses are aborted, by session and identifier.
+        held: the number of receipts that are good.
+        streams: the number of open streams.
+        unread: bytes of messages that clients have not read yet.
+        draining: whether nothing new is received.
+    """
+
+    def __init__(self, driver: EngineDriver, limits: MessagingLimits | None = None) -> None:
+        self.driver, self.limits = driver, limits or MessagingLimits()
+        self.once = Once(driver)
+        self.receipts: Deadlines[tuple[TokenSession, str]] = Deadlines(driver.loop, self._expired)
+        self.transactions: Deadlines[tuple[TokenSession, UUID]] = Deadlines(driver.loop, self._unused)
+        self._idle: Deadlines[TokenSession] = Deadlines(driver.loop, self._close_idle)
+        self._sessions: dict[str, TokenSession] = {}
+        self.held = self.streams = self.unread = 0
+        self.draining = self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def of(self, caller: Caller) -> TokenSession:
+        """Return the session of a token; it is opened by its first use. Raises Problem after the end."""
+        session = self._sessions.get(caller.key)
+        if session is None:
+            if self._closed:
+                raise Problem(503, "the server ends")
+            self._sessions[caller.key] = session = TokenSession(self, caller.key)
+        return session
+
+    def check_receiving(self) -> None:
+        """Raise Problem if no more messages may be received now."""
+        if self.draining or self._closed:
+            raise Problem(503, "the server drains: nothing more is received here", name="Draining")
+        if self.held >= self.limits.held:
+            raise Problem(429, f"{self.held} messages are received and not settled", headers={"Retry-After": "1"})
+        if self.unread >= self.limits.unread_bytes:
+            why = "clients do not read the messages that they have received"
+            raise Problem(503, why, headers={"Retry-After": "1"})
+
+    def used(self, session: TokenSession) -> None:
+        """Note that a session is in use."""
+        self._idle.discard(session)
+
+    def unused(self, session: TokenSession) -> None:
+        """Note that a session is not in use, and holds nothing."""
+        self._idle.add(session, self.limits.idle_s)
+
+    def revoked(self, caller: Caller) -> None:
+        """End the session of a token that does not hold any more, and forget its keys."""
+        session = self._sessions.get(caller.key)
+        if session is not None:
+            self._end(session)
+        self.driver.notify(self.driver.core.idempotency.forget_owner, caller.key)
+
+    def drain(self) -> None:
+        """Receive nothing more; end what waits, and the streams. What is held can be settled."""
+        self.draining = True
+        for session in self._sessions.values():
+            session.stop_receiving()
+
+    def close(self) -> None:
+        """End all sessions: what they hold returns to its queues."""
+        self._closed = True
+        for session in list(self._sessions.values()):
+            self._end(session)
+        for deadlines in (self.receipts, self.transactions, self._idle):
+            deadlines.close()
+
+    def _end(self, session: TokenSession) -> None:
+        self._sessions.pop(session.key, None)
+        self._idle.discard(session)
+        session.close()
+
+    def _expired(self, due: list[tuple[TokenSession, str]]) -> None:
+        by_session = defaultdict[TokenSession, list[str]](list)
+        for session, receipt in due:
+            by_session[session].append(receipt)
+        for session, receipts in by_session.items():
+            session.expired(receipts)
+
+    @staticmethod
+    def _unused(due: list[tuple[TokenSession, UUID]]) -> None:
+        for session, identifier in due:
+            session.abort_unused(identifier)
+
+    def _close_idle(self, due: list[TokenSession]) -> None:
+        for session in due:
+            self._end(session)
