@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msmqwire.qm.runtime.api import console_endpoints, document_endpoint, queue_endpoints, viewing_endpoints
+from msmqwire.qm.runtime.api import (
+    console_endpoints,
+    document_endpoint,
+    queue_endpoints,
+    receive_endpoints,
+    send_endpoints,
+    transaction_endpoints,
+    viewing_endpoints,
+)
 from msmqwire.qm.runtime.api.routes import RouteTable
 from msmqwire.qm.runtime.api.schemas import SCHEMAS
 
@@ -15,6 +23,9 @@ _MODULES: Final = (
     console_endpoints,
     document_endpoint,
     queue_endpoints,
+    receive_endpoints,
+    send_endpoints,
+    transaction_endpoints,
     viewing_endpoints,
 )
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from msmqwire.qm.runtime.api.all_routes import all_routes
 from msmqwire.qm.runtime.api.guard import CALLER, Guard, not_authorized
 from msmqwire.qm.runtime.api.lists import Cursors
+from msmqwire.qm.runtime.api.message_sessions import MessageSessions
 from msmqwire.qm.runtime.api.problems import Problem
 from msmqwire.qm.runtime.api.routes import BASE, Reply, Route, RouteTable
 from msmqwire.qm.runtime.api.tokens import Tokens
@@ -53,6 +54,7 @@ class Api:
         self.driver, self.guard, self.samples, self.records = driver, guard, samples, records
         self.limits = limits
         self.lists = Cursors()
+        self._messaging: MessageSessions | None = None
         self.table = all_routes(self)
         self.document = _document(self.table)
 
@@ -73,6 +75,19 @@ class Api:
     def core(self) -> Core:
         """The queue manager. Raises Problem while the store is being restored."""
         return self.running.core
+
+    @property
+    def messaging(self) -> MessageSessions:
+        """The messages that tokens hold. Raises Problem while the store is being restored."""
+        if self._messaging is None:
+            self._messaging = MessageSessions(self.running, self.limits.messaging)
+            self.tokens.on_revoked.append(self._messaging.revoked)
+        return self._messaging
+
+    def close(self) -> None:
+        """End what tokens hold: it returns to its queues."""
+        if self._messaging is not None:
+            self._messaging.close()
 
     async def run(self, op: str, **request: Any) -> dict[str, Any]:
         """Run an operation of the control channel in a session of its own, which leaves nothing open.

@@ -88,12 +88,12 @@ class HoldingSession(LocalSession):
             await self._driver.durable()
 
     def give_back(self, receipts: list[int]) -> None:
-        """Return messages that a program had, and has not ended in time."""
-        self._driver.notify(self._held.end, [], receipts)
+        """Return messages that were not ended in time: a delivery more, unless they were only pushed ahead."""
+        self._driver.notify(partial(self._held.end, [], receipts, named=False))
 
     def withdraw(self, receipts: list[int]) -> None:
         """Return messages that no program got."""
-        self._driver.notify(self._held.end, [], receipts)
+        self._driver.notify(self._held.withdraw, receipts)
 
     def subscribe(
         self,

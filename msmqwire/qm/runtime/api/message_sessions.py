@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -50,7 +51,6 @@ class MessageSessions:
         held: the number of receipts that are good.
         streams: the number of open streams.
         unread: bytes of messages that clients have not read yet.
-        draining: whether nothing new is received.
     """
 
     def __init__(self, driver: EngineDriver, limits: MessagingLimits | None = None) -> None:
@@ -61,7 +61,8 @@ class MessageSessions:
         self._idle: Deadlines[TokenSession] = Deadlines(driver.loop, self._close_idle)
         self._sessions: dict[str, TokenSession] = {}
         self.held = self.streams = self.unread = 0
-        self.draining = self._closed = False
+        self._closed = False
+        self._waiting: list[Callable[[], None]] = []  # for room
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -77,13 +78,31 @@ class MessageSessions:
 
     def check_receiving(self) -> None:
         """Raise Problem if no more messages may be received now."""
-        if self.draining or self._closed:
-            raise Problem(503, "the server drains: nothing more is received here", name="Draining")
         if self.held >= self.limits.held:
             raise Problem(429, f"{self.held} messages are received and not settled", headers={"Retry-After": "1"})
-        if self.unread >= self.limits.unread_bytes:
+        if not self.has_room:
             why = "clients do not read the messages that they have received"
             raise Problem(503, why, headers={"Retry-After": "1"})
+
+    @property
+    def has_room(self) -> bool:
+        """Whether clients have read enough for further messages to be sent."""
+        return self.unread < self.limits.unread_bytes
+
+    def when_room(self, action: Callable[[], None]) -> None:
+        """Call `action` once there is room again, or soon."""
+        if self.has_room:
+            self.driver.loop.call_soon(action)
+        else:
+            self._waiting.append(action)
+
+    def read(self, size: int) -> None:
+        """Note that bytes counted as unread have been read, or given up."""
+        self.unread -= size
+        if self._waiting and self.has_room:
+            waiting, self._waiting = self._waiting, []
+            for action in waiting:
+                self.driver.loop.call_soon(action)
 
     def used(self, session: TokenSession) -> None:
         """Note that a session is in use."""
@@ -99,12 +118,6 @@ class MessageSessions:
         if session is not None:
             self._end(session)
         self.driver.notify(self.driver.core.idempotency.forget_owner, caller.key)
-
-    def drain(self) -> None:
-        """Receive nothing more; end what waits, and the streams. What is held can be settled."""
-        self.draining = True
-        for session in self._sessions.values():
-            session.stop_receiving()
 
     def close(self) -> None:
         """End all sessions: what they hold returns to its queues."""

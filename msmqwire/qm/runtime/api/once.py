@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 
@@ -68,3 +68,25 @@ class Once:
 def digest_of(method: str, path: str, body: bytes) -> bytes:
     """Return the digest by which a repeated request is known."""
     return sha256(b"\n".join((method.encode(), path.encode("utf-8", "surrogateescape"), body))).digest()
+
+
+def packed(identifiers: Sequence[str]) -> bytes:
+    """Return the identifiers of the messages of a request in few bytes: their numbers follow one another."""
+    runs: list[tuple[str, int, int]] = []
+    for identifier in identifiers:
+        lineage, _, text = identifier.partition("\\")
+        number = int(text)
+        if runs and runs[-1][0] == lineage and runs[-1][1] + runs[-1][2] == number:
+            runs[-1] = lineage, runs[-1][1], runs[-1][2] + 1
+        else:
+            runs.append((lineage, number, 1))
+    return "\n".join(f"{lineage}\\{first}\\{count}" for lineage, first, count in runs).encode()
+
+
+def unpacked(answer: bytes) -> list[str]:
+    """Return the identifiers that `packed` has packed."""
+    identifiers: list[str] = []
+    for run in answer.decode().splitlines():
+        lineage, first, count = run.split("\\")
+        identifiers += [f"{lineage}\\{number}" for number in range(int(first), int(first) + int(count))]
+    return identifiers

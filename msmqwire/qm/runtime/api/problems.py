@@ -60,8 +60,8 @@ class Problem(MsmqError):
         self.name = name or _title(status).replace(" ", "").replace("-", "")
         self.headers = dict(headers or {})
 
-    def answer(self) -> web.Response:
-        """Return the answer."""
+    def body(self) -> bytes:
+        """Return its JSON."""
         told: dict[str, Any] = {
             "type": "about:blank",
             "title": _title(self.status),
@@ -71,8 +71,11 @@ class Problem(MsmqError):
         }
         if self.path:
             told["path"] = self.path
-        body = json.dumps(told, separators=(",", ":")).encode()
-        return web.Response(status=self.status, body=body, content_type=CONTENT_TYPE, headers=self.headers)
+        return json.dumps(told, separators=(",", ":")).encode()
+
+    def answer(self) -> web.Response:
+        """Return the answer."""
+        return web.Response(status=self.status, body=self.body(), content_type=CONTENT_TYPE, headers=self.headers)
 
 
 def problem_of(exc: Exception) -> Problem | None:

@@ -54,12 +54,20 @@ class Call:
         body: the JSON of the body; None for a route without one.
         caller: who sends it; None for a route without a right.
         request: the request itself.
+        raw: the bytes of the body.
     """
 
     parameters: dict[str, Any]
     body: Any
     caller: Caller | None
     request: web.Request
+    raw: bytes = b""
+
+    @property
+    def sender(self) -> Caller:
+        """Who sends it, for a route with a right."""
+        assert self.caller is not None, "the route has a right"
+        return self.caller
 
 
 @dataclass(slots=True)
@@ -234,14 +242,14 @@ class RouteTable:
                 parameters[one.name] = self.checker.from_text(one.schema, text, one.name)
             elif one.required:
                 raise InvalidValue("missing", path=one.name)
-        body = None
+        body, data = None, b""
         caller = request.get(CALLER)
         if route.body is not None:
             key = "" if caller is None else caller.key
             data = await self._bodies.read(request, route.body_bytes, key)
             body = {} if not data and not route.body_required else json_of(request, data)
             self.checker.check(route.body, body, "")
-        return Call(parameters, body, caller, request)
+        return Call(parameters, body, caller, request, data)
 
 
 def _decoded(segment: str, name: str) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.api.holding_session import HoldingSession
+from msmqwire.qm.runtime.api.once import packed
 from msmqwire.qm.runtime.api.problems import Problem
 
 if TYPE_CHECKING:
@@ -92,12 +93,6 @@ class TokenSession:
             self._forget_transaction(identifier)
         self._session.close()
 
-    def stop_receiving(self) -> None:
-        """End what waits for messages."""
-        for stream in list(self._streams):
-            stream.end(Problem(503, "the server drains", name="Draining"))
-        self._session.stop_waiting()
-
     # -- sending --------------------------------------------------------------------------------------------
 
     async def send(self, request: Mapping[str, Any], keep: Keep | None = None) -> list[str]:
@@ -109,7 +104,7 @@ class TokenSession:
         def sent(identifiers: list[str]) -> None:
             if keep is not None:
                 durable = transaction is None and any(one.get("delivery") != "express" for one in entries)
-                keep("\n".join(identifiers).encode(), durable)
+                keep(packed(identifiers), durable)
 
         transaction, entries = request.get("transaction"), request["messages"]
         with self.in_use() as session, self.within(transaction):
@@ -252,7 +247,8 @@ class TokenSession:
         """Return a new receipt of a message; with None it does not expire by itself."""
         receipt = secrets.token_urlsafe(_RECEIPT_BYTES)
         self._receipts[receipt] = held
-        self._all.held += 1
+        if held.stream is None:  # the whole window of a stream is counted
+            self._all.held += 1
         if held.transaction is not None:
             self._begun[held.transaction].receipts.add(receipt)
         elif settle_within_s is not None:
@@ -286,7 +282,8 @@ class TokenSession:
     def _drop(self, receipt: str) -> int:
         """Forget a receipt; return its number in the session."""
         held = self._receipts.pop(receipt)
-        self._all.held -= 1
+        if held.stream is None:
+            self._all.held -= 1
         self._all.receipts.discard((self, receipt))
         if held.transaction is not None:
             self._begun[held.transaction].receipts.discard(receipt)
@@ -302,14 +299,20 @@ class TokenSession:
         limits = self._all.limits
         if len(self._streams) >= limits.streams_per_token or self._all.streams >= limits.streams:
             raise Problem(429, "too many streams of events are open", headers={"Retry-After": "1"})
+        if self._all.held + stream.window > limits.held:
+            raise Problem(429, "too many messages are held, or may be sent", headers={"Retry-After": "1"})
         self._streams.add(stream)
         self._all.streams += 1
+        self._all.held += stream.window
 
     def ended(self, stream: MessageStream, receipts: Sequence[str], settle_within_s: int) -> None:
         """Note the end of a stream; its messages are to be settled within a time from now on."""
         self._streams.discard(stream)
         self._all.streams -= 1
+        self._all.held -= stream.window
         for receipt in receipts:
-            self._receipts[receipt] = self._receipts[receipt]._replace(stream=None)
-            self._all.receipts.add((self, receipt), settle_within_s)
+            if receipt in self._receipts:  # not after the end of the session
+                self._receipts[receipt] = self._receipts[receipt]._replace(stream=None)
+                self._all.held += 1
+                self._all.receipts.add((self, receipt), settle_within_s)
         self._rest()
