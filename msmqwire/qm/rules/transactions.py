@@ -109,11 +109,6 @@ class Transactions:
         while len(transaction.operations) > operations:
             self._undo(transaction.operations.pop())
 
-    def abort_since(self, transaction: Transaction, operations: int) -> None:
-        """Undo what a transaction has done since it had that many operations, the last one first."""
-        while len(transaction.operations) > operations:
-            self._undo(transaction.operations.pop())
-
     def takes(self, transaction: Transaction, position: MessagePosition) -> bool:
         """Return whether a transaction that is still open has received a message."""
         active = self._context.queue_manager.transactions.get(transaction.identifier) is transaction

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult, MessageClass
-from msmqwire.errors import InvalidName, InvalidValue, QueueError, StoreError
+from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError, StoreError
 from msmqwire.names import FormatName
 from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
@@ -400,7 +400,7 @@ class LocalSession:
         if not isinstance(entries, list) or not 0 < len(entries) <= BATCH_MAX:
             raise InvalidValue(f"not a list of 1 to {BATCH_MAX} messages", path="messages")
         whole = request.get("whole") is not None and flag(request["whole"], "whole")
-        messages = [_message(entry, index) for index, entry in enumerate(entries)]
+        messages = [_message(entry, index, located=whole) for index, entry in enumerate(entries)]
         if not self._lasting and not all(message.recoverable for message in messages):
             raise InvalidValue(
                 "an express message would be lost, as no server runs for this folder; send a recoverable one",
@@ -459,10 +459,16 @@ def _check(status: int, text: str) -> None:
     raise QueueError(reason(status, text), status)
 
 
-def _message(entry: object, index: int) -> Message:
+def _message(entry: object, index: int, *, located: bool) -> Message:
+    """Return a message to send; if `located`, errors say which one is wrong."""
     if not isinstance(entry, Mapping):
         raise InvalidValue("not an object", path=f"messages[{index}]")
-    message = message_from(entry)
+    try:
+        message = message_from(entry)
+    except LocatedError as exc:
+        if located:
+            exc.path = f"messages[{index}].{exc.path}"
+        raise
     if message.acknowledgements_requested and message.administration is None:
         reason = "acknowledgements are asked for, and no queue for them is named"
         raise InvalidValue(reason, path=f"messages[{index}].admin_queue")

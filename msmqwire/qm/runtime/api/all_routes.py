@@ -13,6 +13,7 @@ from msmqwire.qm.runtime.api import (
     transaction_endpoints,
     viewing_endpoints,
 )
+from msmqwire.qm.runtime.api.message_schemas import MESSAGE_SCHEMAS
 from msmqwire.qm.runtime.api.routes import RouteTable
 from msmqwire.qm.runtime.api.schemas import SCHEMAS
 
@@ -32,4 +33,6 @@ _MODULES: Final = (
 
 def all_routes(api: Api) -> RouteTable:
     """Return the table of all routes."""
-    return RouteTable([route for module in _MODULES for route in module.routes(api)], SCHEMAS)
+    return RouteTable(
+        [route for module in _MODULES for route in module.routes(api)], SCHEMAS | MESSAGE_SCHEMAS
+    )

@@ -12,6 +12,7 @@ _NAMES: Final = {
     "queue": "The name of a queue, a subqueue or a format name, percent-encoded as a whole",
     "lookup_identifier": "The lookup identifier of a message",
     "name": "A name",
+    "transaction": "A transaction that was begun, and has not ended",
 }
 """What the parameters of paths mean."""
 _ERRORS: Final = {

@@ -88,7 +88,7 @@ class HoldingSession(LocalSession):
             await self._driver.durable()
 
     def give_back(self, receipts: list[int]) -> None:
-        """Return messages that were not ended in time: a delivery more, unless they were only pushed ahead."""
+        """Return messages that were not ended in time: one delivery more, unless they were pushed ahead."""
         self._driver.notify(partial(self._held.end, [], receipts, named=False))
 
     def withdraw(self, receipts: list[int]) -> None:

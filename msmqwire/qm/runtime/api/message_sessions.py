@@ -4,39 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from uuid import UUID
 
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.api.deadlines import Deadlines
+from msmqwire.qm.runtime.api.messaging_limits import MessagingLimits
 from msmqwire.qm.runtime.api.once import Once
-from msmqwire.qm.runtime.api.problems import Problem
+from msmqwire.qm.runtime.api.problems import RETRY, Problem, too_many
 from msmqwire.qm.runtime.api.rights import Caller
 from msmqwire.qm.runtime.api.token_session import TokenSession
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-
-
-@dataclass(frozen=True, slots=True)
-class MessagingLimits:
-    """Limits of the messages that the tokens of the API hold.
-
-    Attributes:
-        held: messages received and not settled, of all tokens; one token has 10,000 at most.
-        transactions: transactions begun and not ended, of all tokens; one token has 1,000 at most.
-        streams, streams_per_token: streams of events, of all tokens and of one.
-        unread_bytes: bytes of messages that clients have not read yet, of all of them together.
-        stall_s: seconds in which a client reads nothing of its stream before that ends.
-        keep_alive_s: seconds without a message after which a stream sends a comment.
-        idle_s: seconds after which the session of a token that holds nothing is closed.
-    """
-
-    held: int = 100_000
-    transactions: int = 10_000
-    streams: int = 512
-    streams_per_token: int = 256
-    unread_bytes: int = 256 << 20
-    stall_s: float = 30.0
-    keep_alive_s: float = 15.0
-    idle_s: float = 60.0
 
 
 class MessageSessions:
@@ -79,10 +56,10 @@ class MessageSessions:
     def check_receiving(self) -> None:
         """Raise Problem if no more messages may be received now."""
         if self.held >= self.limits.held:
-            raise Problem(429, f"{self.held} messages are received and not settled", headers={"Retry-After": "1"})
+            raise too_many(f"{counted(self.held, 'message', 'are')} received and not settled")
         if not self.has_room:
             why = "clients do not read the messages that they have received"
-            raise Problem(503, why, headers={"Retry-After": "1"})
+            raise Problem(503, why, headers=RETRY)
 
     @property
     def has_room(self) -> bool:
@@ -116,21 +93,21 @@ class MessageSessions:
         """End the session of a token that does not hold any more, and forget its keys."""
         session = self._sessions.get(caller.key)
         if session is not None:
-            self._end(session)
+            self._end(session, Problem(401, "the token does not hold any more"))
         self.driver.notify(self.driver.core.idempotency.forget_owner, caller.key)
 
     def close(self) -> None:
         """End all sessions: what they hold returns to its queues."""
         self._closed = True
         for session in list(self._sessions.values()):
-            self._end(session)
+            self._end(session, Problem(503, "the server stops"))
         for deadlines in (self.receipts, self.transactions, self._idle):
             deadlines.close()
 
-    def _end(self, session: TokenSession) -> None:
+    def _end(self, session: TokenSession, problem: Problem) -> None:
         self._sessions.pop(session.key, None)
         self._idle.discard(session)
-        session.close()
+        session.close(problem)
 
     def _expired(self, due: list[tuple[TokenSession, str]]) -> None:
         by_session = defaultdict[TokenSession, list[str]](list)
@@ -146,4 +123,4 @@ class MessageSessions:
 
     def _close_idle(self, due: list[TokenSession]) -> None:
         for session in due:
-            self._end(session)
+            self._end(session, Problem(401, "the session has ended"))

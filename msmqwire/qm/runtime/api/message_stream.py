@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
@@ -85,7 +86,7 @@ class MessageStream:
             ends = self._problem is not None and not self._frames
             data = self._ending() if ends else b"".join(self._frames) or _COMMENT
             self._frames.clear()
-            with _Watch(request, self._all.limits.stall_s):
+            with watched(request, self._all.limits.stall_s):
                 await response.write(data)
                 await writer.drain()
             if ends:
@@ -163,7 +164,6 @@ class MessageStream:
     def _failed(self, subscription: Subscription, error: MsmqError) -> None:
         self.end(problem_of(error) or Problem(503, str(error)))
 
-
     def _leave(self, holding: HoldingSession) -> None:
         """Stop: what could not be written is back at once."""
         if self._subscription is not None:
@@ -174,28 +174,28 @@ class MessageStream:
         self._session.ended(self, list(self._sent), self._settle_s)
 
 
-class _Watch:
-    """Ends a connection whose client reads nothing for a number of seconds, while bytes wait for it."""
+@contextmanager
+def watched(request: web.Request, seconds: float) -> Iterator[None]:
+    """End the connection of a request, if bytes wait for its client and that reads none for some seconds."""
+    transport, loop = request.transport, asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
 
-    def __init__(self, request: web.Request, seconds: float) -> None:
-        self._transport, self._seconds = request.transport, seconds
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> None:
-        self._look(-1)
-
-    def __exit__(self, *exc: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look(self, before: int) -> None:
-        if self._transport is None:
+    def look(before: int) -> None:
+        nonlocal timer
+        if transport is None:
             return
-        left = self._transport.get_write_buffer_size()
+        left = transport.get_write_buffer_size()
         if left and left == before:
-            self._transport.abort()
-            return
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._look, left)
+            transport.abort()
+        else:
+            timer = loop.call_later(seconds, look, left)
+
+    look(-1)
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 def _limit_buffers(request: web.Request) -> None:

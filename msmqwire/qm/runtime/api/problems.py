@@ -22,6 +22,8 @@ from msmqwire.errors import (
     Unreachable,
 )
 
+RETRY: Final = {"Retry-After": "1"}
+"""The header field of an answer to a request that may be repeated soon."""
 CONTENT_TYPE: Final = "application/problem+json"
 _STATUS_OF: Final[Mapping[int, int]] = {
     HResult.MQ_ERROR_QUEUE_NOT_FOUND: 404,
@@ -75,7 +77,14 @@ class Problem(MsmqError):
 
     def answer(self) -> web.Response:
         """Return the answer."""
-        return web.Response(status=self.status, body=self.body(), content_type=CONTENT_TYPE, headers=self.headers)
+        return web.Response(
+            status=self.status, body=self.body(), content_type=CONTENT_TYPE, headers=self.headers
+        )
+
+
+def too_many(why: str) -> Problem:
+    """Return the problem of a request beyond a limit, which may be repeated."""
+    return Problem(429, why, headers=RETRY)
 
 
 def problem_of(exc: Exception) -> Problem | None:

@@ -12,7 +12,8 @@ from uuid import UUID
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.runtime.api.holding_session import HoldingSession
 from msmqwire.qm.runtime.api.once import packed
-from msmqwire.qm.runtime.api.problems import Problem
+from msmqwire.qm.runtime.api.problems import Problem, too_many
+from msmqwire.qm.runtime.deliveries import EXPRESS
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.api.message_sessions import MessageSessions
@@ -82,11 +83,11 @@ class TokenSession:
         if not (self._users or self.closed) and self._session.is_empty:
             self._all.unused(self)
 
-    def close(self) -> None:
-        """End it: what it holds returns to its queues."""
+    def close(self, problem: Problem) -> None:
+        """End it for a reason: what it holds returns to its queues."""
         self.closed = True
         for stream in list(self._streams):
-            stream.end(Problem(401, "the token does not hold any more"))
+            stream.end(problem)
         for receipt in list(self._receipts):
             self._drop(receipt)
         for identifier in list(self._begun):
@@ -95,16 +96,22 @@ class TokenSession:
 
     # -- sending --------------------------------------------------------------------------------------------
 
-    async def send(self, request: Mapping[str, Any], keep: Keep | None = None) -> list[str]:
+    async def send(
+        self, request: Mapping[str, Any], key: str | None = None, keep: Keep | None = None
+    ) -> list[str]:
         """Send messages, all or none, with an operation ``send`` of `LocalSession`; return the identifiers.
 
-        `keep` is called with them before the commit. Raises as `LocalSession` does, and Problem.
+        `keep` is called with them before the commit; `key` is the Idempotency-Key, which ends with the
+        transaction if there is one. Raises as `LocalSession` does, and Problem.
         """
 
         def sent(identifiers: list[str]) -> None:
-            if keep is not None:
-                durable = transaction is None and any(one.get("delivery") != "express" for one in entries)
-                keep(packed(identifiers), durable)
+            if keep is None or key is None:
+                return
+            if transaction is not None:
+                self._begun[self._identifier(transaction)].keys.append(key)
+            durable = transaction is None and any(one["delivery"] != EXPRESS for one in entries)
+            keep(packed(identifiers), durable)
 
         transaction, entries = request.get("transaction"), request["messages"]
         with self.in_use() as session, self.within(transaction):
@@ -115,7 +122,7 @@ class TokenSession:
     async def begin(self, within_s: int) -> str:
         """Begin a transaction that is aborted a number of seconds after its last use; return its name."""
         if len(self._all.transactions) >= self._all.limits.transactions:
-            raise Problem(429, "too many transactions are begun and not ended", headers={"Retry-After": "1"})
+            raise too_many("too many transactions are begun and not ended")
         with self.in_use() as session:
             told: str = (await session.run({"op": "begin"}))["transaction"]
             identifier = UUID(told)
@@ -124,14 +131,20 @@ class TokenSession:
         return told
 
     async def commit(self, transaction: str, keep: Keep | None = None) -> None:
-        """Commit a transaction. `keep` is called before the commit is durable."""
+        """Commit a transaction. `keep` is called before the commit is durable.
+
+        Raises Problem while another request in it is under way: what that receives would be deleted unseen.
+        """
         identifier = self._identifier(transaction)
+        if self._begun[identifier].users:
+            why = "another request in the transaction is under way: commit it after that"
+            raise Problem(409, why, name="TransactionInUse")
         self._forget_transaction(identifier)
         with self.in_use() as session:
             await session.commit(identifier, lambda: None if keep is None else keep(b"", True))
 
     async def abort(self, transaction: str) -> None:
-        """Abort a transaction: its messages are back in their queues, and those sent in it were never sent."""
+        """Abort a transaction: its messages are back in their queues, those sent in it were never sent."""
         identifier = self._identifier(transaction)
         self._forget_transaction(identifier)
         with self.in_use() as session:
@@ -142,10 +155,6 @@ class TokenSession:
         self._forget_transaction(identifier)
         self._session.abort_soon(identifier)
         self._rest()
-
-    def keep_within(self, transaction: str, key: str) -> None:
-        """Note that the Idempotency-Key of a request in a transaction ends with it."""
-        self._begun[self._identifier(transaction)].keys.append(key)
 
     @contextmanager
     def within(self, transaction: object) -> Iterator[None]:
@@ -298,9 +307,9 @@ class TokenSession:
         self._all.check_receiving()
         limits = self._all.limits
         if len(self._streams) >= limits.streams_per_token or self._all.streams >= limits.streams:
-            raise Problem(429, "too many streams of events are open", headers={"Retry-After": "1"})
+            raise too_many("too many streams of events are open")
         if self._all.held + stream.window > limits.held:
-            raise Problem(429, "too many messages are held, or may be sent", headers={"Retry-After": "1"})
+            raise too_many("too many messages are held, or may be sent")
         self._streams.add(stream)
         self._all.streams += 1
         self._all.held += stream.window

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from msmqwire.qm.runtime.api.messaging_limits import MessagingLimits
 from msmqwire.service.endpoints import Endpoint
 
 PORT: Final = 8180
@@ -27,6 +28,7 @@ class ConsoleLimits:
         unread_bytes: bytes of a stream that may wait for a reader before the stream is closed.
         sample_s: seconds from one sample of the counters to the next.
         samples: the number of samples kept.
+        messaging: limits of the messages that tokens hold.
     """
 
     request_bytes: int = 4096
@@ -40,6 +42,7 @@ class ConsoleLimits:
     unread_bytes: int = 64 << 10
     sample_s: float = 2.0
     samples: int = 900
+    messaging: MessagingLimits = field(default_factory=MessagingLimits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ class Console:
             await self._samples.stop()
             with suppress(OSError):
                 self.token_file.unlink(missing_ok=True)
+        self.api.close()
         await self.pages.stop()
 
     @web.middleware
