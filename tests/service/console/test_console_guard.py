@@ -351,7 +351,7 @@ def test_not_a_request(console: WithConsole, request_: bytes, status: int) -> No
     fields = dict(line.split(": ", 1) for line in lines)
     assert {name: fields[name] for name in HEADERS} == HEADERS
     if status == 400:
-        assert body == '{"error": "not an HTTP request"}', "nothing that was sent"
+        assert json.loads(body)["detail"] == "not an HTTP request", "nothing that was sent"
     assert console.browser.told("log", level="error")["lines"] == []
 
 

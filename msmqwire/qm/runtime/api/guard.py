@@ -58,7 +58,10 @@ class Guard:
         self.logins, self.tokens, self.cookie, self.write = logins, tokens, cookie, write
         self._pages = PageGuard("the console is", names, "--console-name")
         self._allowances: dict[str, Allowance] = {}  # by key of the token
-        tokens.on_revoked.append(lambda caller: self._allowances.pop(caller.key, None) and None)
+        tokens.on_revoked.append(self._revoked)
+
+    def _revoked(self, caller: Caller) -> None:
+        self._allowances.pop(caller.key, None)
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
