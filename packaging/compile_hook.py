@@ -44,6 +44,7 @@ COMPILED = (
     "msmqwire/qm/security/protection.py",
     "msmqwire/service/alarm.py",
     "msmqwire/service/batch.py",
+    "msmqwire/service/beginning.py",
     "msmqwire/service/carrier.py",
     "msmqwire/service/carrying.py",
     "msmqwire/service/clock.py",

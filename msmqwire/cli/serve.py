@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -66,8 +67,9 @@ from msmqwire.remote_read.constants import DEFAULT_PORT
 from msmqwire.rpc.constants import ENDPOINT_MAPPER_PORT
 from msmqwire.service import descriptors, logs
 from msmqwire.service.disk import MIN_FREE
-from msmqwire.service.endpoints import LOOPBACK, Endpoint
+from msmqwire.service.endpoints import LOOPBACK
 from msmqwire.service.faults import LoopFaults
+from msmqwire.service.supervisor import Supervisor
 
 _GC_THRESHOLD: Final = 20_000
 """New objects that trigger a garbage collection: messages create many, but leave no cycles."""
@@ -102,21 +104,36 @@ async def serve(options: ServerOptions) -> None:
     """
     faults = LoopFaults()
     asyncio.get_running_loop().set_exception_handler(faults.handle)
-    server = await _started(options)
+    supervisor, stop = Supervisor(), stop_event()
+    stopped = asyncio.ensure_future(stop.wait())
+    try:
+        server = await _started_unless(stopped, options, supervisor)
+        if server is None:
+            return
+        await _serve(server, stopped, faults, supervisor)
+    finally:
+        stopped.cancel()
+        supervisor.end()
+
+
+async def _serve(
+    server: Server, stopped: asyncio.Future[bool], faults: LoopFaults, supervisor: Supervisor
+) -> None:
+    """Serve until the stop that is awaited, or a fault. Raises as `serve`."""
     assert server.driver is not None, "it has started"
     faults.watch(server.driver)
     # Restored messages contain no cycles: the garbage collector need not scan them.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
-    stop = stop_event()
     try:
         print(_ready(server), flush=True)
     except OSError:
         await server.stop()
         raise
-    broken, stopped = server.driver.broken, asyncio.ensure_future(stop.wait())
+    supervisor.ready()
+    broken = server.driver.broken
     await asyncio.wait((stopped, broken), return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
+    supervisor.stopping()
     await server.stop()
     if broken.done():
         raise broken.result()
@@ -124,11 +141,30 @@ async def serve(options: ServerOptions) -> None:
         raise server.driver.unsaved
 
 
-async def _started(options: ServerOptions) -> Server:
+async def _started_unless(
+    stopped: asyncio.Future[bool], options: ServerOptions, supervisor: Supervisor
+) -> Server | None:
+    """Start a server, unless a stop comes first; return None then, with nothing changed."""
+    starting = asyncio.ensure_future(_started(options, supervisor))
+    await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if starting.done() or not stopped.done():
+        return await starting
+    supervisor.stopping()
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await (await starting).stop()  # it may have started at the last moment
+    logs.log.info("stopped before it was ready")
+    return None
+
+
+async def _started(options: ServerOptions, supervisor: Supervisor | None = None) -> Server:
     """Start a server; wait for a command that has the folder open, but not for another server."""
 
     async def start() -> Server:
         server = Server(options)
+        health = server.health
+        if supervisor is not None:
+            supervisor.watch(lambda: health.words, health.goes_on)
         try:
             await server.start()
         except (OSError, UnicodeError) as exc:
@@ -140,15 +176,9 @@ async def _started(options: ServerOptions) -> Server:
 
 def _ready(server: Server) -> str:
     """Return the line that says where a server listens."""
-    places: dict[str, Endpoint | None] = {"tcp": server.listen, "ping": server.ping}
-    for carrier in server.joined.values():
-        places |= carrier.endpoints
-    if (rpc := server.rpc_network) is not None:
-        places |= {"rpc": rpc.listen, "endpoint-mapper": rpc.endpoint_mapper}
-    places["console"] = server.console
-    texts = {name: format_endpoint(*at) for name, at in places.items() if at is not None}
-    texts.setdefault("ping", "off")
-    where = " ".join(f"{name}={texts[name]}" for name in places if name in texts)
+    places = server.endpoints
+    texts = {"tcp": "", "ping": "off"} | {name: format_endpoint(*at) for name, at in places.items()}
+    where = " ".join(f"{name}={text}" for name, text in texts.items())
     return f"ready {server.name} {where} data={server.options.data}"
 
 

@@ -328,6 +328,20 @@ class Core:
         else:
             self.queues.end_flow_control()
 
+    @property
+    def remote_receives(self) -> int:
+        """The number of receives of remote readers that have not ended."""
+        return self.remote_read.shares.pending.total
+
+    def drain(self, *, on: bool) -> None:
+        """Take nothing new from peers, who send it again, and end receives of remote readers; or resume.
+
+        Messages that were received can be ended, and what is here is sent on.
+        """
+        self.queue_manager.draining = on
+        if on:
+            self.remote_read.receiving.stop_receives()
+
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None
     ) -> EnqueueStatus | HResult:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from msmqwire.service.store.sqlite import SqliteStore
+    from msmqwire.service.store.store_lock import StoreLock
 
 APPLICATION_ID: Final = 0x4D534D51
 """The application id of a queue manager's store: MSMQ in ASCII."""
@@ -83,11 +84,15 @@ LAYOUT: Final = Layout(
 """The present layout."""
 
 
-def open_store(path: str | os.PathLike[str], *, create: bool = True) -> SqliteStore:
-    """Open the store of a queue manager. Raises the subclasses of StoreError."""
+def open_store(
+    path: str | os.PathLike[str], *, create: bool = True, lock: StoreLock | None = None
+) -> SqliteStore:
+    """Open the store of a queue manager, with its lock if that was taken before. Raises the subclasses of
+    StoreError.
+    """
     from msmqwire.service.store.sqlite import SqliteStore  # a client has no folder
 
-    return SqliteStore(path, LAYOUT, create=create)
+    return SqliteStore(path, LAYOUT, create=create, lock=lock)
 
 
 def memory_store() -> MemoryStore:

@@ -7,7 +7,6 @@ simulator passes its own.
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -26,7 +25,7 @@ from msmqwire.errors import (
 )
 from msmqwire.service.alarm import Alarm
 from msmqwire.service.batch import Batch
-from msmqwire.service.carrying import Carrying
+from msmqwire.service.beginning import Beginning
 from msmqwire.service.clock import Clock, WallClock
 from msmqwire.service.disk import POLL_S, Room
 from msmqwire.service.event_loop import EventLoop, Handle
@@ -47,7 +46,7 @@ REFUSALS: Final = (InvalidName, InvalidValue, QueueError, NcpRefused)
 """Exceptions that a call may raise without having changed anything."""
 
 
-class Driver(Carrying, Generic[GuestT]):
+class Driver(Beginning, Generic[GuestT]):
     r"""Runs one guest in an event loop.
 
     A turn: the calls of one turn of the loop, by which the guest changes; one commit of all their changes, so
@@ -112,21 +111,11 @@ class Driver(Carrying, Generic[GuestT]):
             self.loop, writer, look=look, measured=self._room_measured, fail=self.fail
         )
 
-    def begin(self, restore: Callable[[], object]) -> None:
-        """Start the guest by a function; its store has been restored when this returns.
-
-        Raises InvalidValue if no packet can hold the time of the clock, the subclasses of StoreError, and
-        EngineFailed.
-        """
+    def _before_restore(self) -> None:
         self._clock.check()
         self._update_time()
-        collects = gc.isenabled()
-        gc.disable()  # it would repeatedly scan millions of positions, none of which is garbage
-        try:
-            restore()
-        finally:
-            if collects:
-                gc.enable()
+
+    def _restored(self) -> None:
         self._scheduled = True
         self._flush()
         if self._failure is not None:

@@ -106,6 +106,11 @@ class Unsettled:
             log.error(f"the disk refuses {what}", extra={"error": str(exc)})
         self._refusal = exc
 
+    @property
+    def oldest_unsynced_s(self) -> float:
+        """The age in seconds of the oldest change that the disk has been refusing; 0 if it refuses none."""
+        return self.loop.time() - self._refused_at if self.refused else 0.0
+
     def _end_waits(self) -> None:
         """Wake the tasks that wait for a disk which has refused for `refused_s`: their changes stay."""
         if self.loop.time() - self._refused_at < self.refused_s:

@@ -80,6 +80,7 @@ class QueueManager(DirectoryObject):
     srmp_pgm_support: bool = False  # DMPR-3.1.1.1-32
     directory_offline: bool = False  # DMPR-3.1.1-13
     throttled: bool = False  # DMPR-3.1.1.1-34, DMPR-3.1.1-13
+    draining: bool = False  # nothing new is taken from peers, who send it again: not of the specification
     connection_active: bool = True  # DMPR-3.1.1.1-35, DMPR-3.1.1-13
     hardened_security: bool = False  # DMPR-3.1.1.1-36
     state: QueueManagerState = QueueManagerState.STOPPED  # DMPR-3.1.1.1-37, DMPR-3.1.1-13

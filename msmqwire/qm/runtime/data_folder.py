@@ -12,6 +12,7 @@ from msmqwire.service.folder import ServedFolder
 
 if TYPE_CHECKING:
     from msmqwire.service.store.sqlite import SqliteStore
+    from msmqwire.service.store.store_lock import StoreLock
 
 STORE: Final = "queues.msmq"
 CONTROL: Final = "control"
@@ -21,7 +22,7 @@ TOKEN_FILE: Final = "console-token"
 _WITHOUT_EFFECT: Final = frozenset(
     {
         "status", "list", "queues", "activity", "show", "report", "peek", "read", "cancel", "open_cursor",
-        "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys",
+        "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys", "health", "drain",
     }
 )  # fmt: skip
 """Requests that can be repeated, or leave no trace of a lost connection: `read` only locks messages."""
@@ -60,3 +61,17 @@ class DataFolder(ServedFolder):
         """Open the store exclusively. Raises the subclasses of StoreError."""
         self.prepare(create=create)
         return open_store(self.path / STORE, create=create)
+
+    def lock_store(self) -> StoreLock:
+        """Take the store for this process before it is opened, with `open_locked`; the folder is made.
+
+        Raises the subclasses of StoreError.
+        """
+        from msmqwire.service.store.store_lock import StoreLock
+
+        self.prepare(create=True)
+        return StoreLock(self.path / STORE)
+
+    def open_locked(self, lock: StoreLock) -> SqliteStore:
+        """Open the store for which this process has the lock. Raises the subclasses of StoreError."""
+        return open_store(self.path / STORE, create=True, lock=lock)

@@ -8,6 +8,7 @@ from logging import ERROR, WARNING
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import ErrorReport, ReadCompleted
+from msmqwire.qm.runtime.drain import Drain
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.limits import Traffic
 from msmqwire.qm.runtime.refused import RefusalReports
@@ -26,6 +27,7 @@ class EngineDriver(Driver[Guest]):
         core: the queue manager.
         security: the keys and users of the folder; None if there is no folder.
         traffic: the counters of its TCP connections; None if there are none.
+        drain: whether it drains before a stop, and what is held by then.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class EngineDriver(Driver[Guest]):
         self.core, self._rows = core, store
         self.security: FolderSecurity | None = None
         self.traffic: Traffic | None = None
+        self.drain = Drain(core)
         self.reporter = RefusalReports(core.context.refusals)
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}
         self.perform_by(ReadCompleted, self._read_completed)
@@ -51,6 +54,10 @@ class EngineDriver(Driver[Guest]):
     def start(self) -> None:
         """Start the core; its store has been restored when this returns. Raises as `begin`."""
         self.begin(self._restore)
+
+    async def start_beside(self, thread: Executor) -> None:
+        """Start the core as `start` does, its store being restored in a thread: see `Driver.begin_beside`."""
+        await self.begin_beside(self._restore, thread)
 
     def _restore(self) -> None:
         with restoring(self._rows):

@@ -48,6 +48,9 @@ class HeldMessages:
         self._last = 0
         self.reserved = 0
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def room(self) -> int:
         """Return the number of messages that may still be received."""
         return HELD_MAX - len(self._held) - self.reserved

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from msmqwire.constants import MQ_OK, HResult, MessageClass
+from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError, StoreError
 from msmqwire.names import FormatName
 from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
-from msmqwire.qm.model.enumerations import EnqueueStatus, QueueAccessType
+from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import ReadOutcome
@@ -37,16 +37,11 @@ from msmqwire.qm.runtime.message_json import (
 )
 from msmqwire.qm.runtime.message_protection import protect
 from msmqwire.qm.runtime.peer_keys import peer_keys_from
-from msmqwire.qm.runtime.reasons import reason
+from msmqwire.qm.runtime.reasons import check_sent
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_waited
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 from msmqwire.qm.runtime.subscriptions import Subscriptions
 from msmqwire.service.control.server import BATCH_MAX, Sink
-
-_REFUSED: Final = {
-    EnqueueStatus.QUEUE_QUOTA_EXCEEDED: "the quota of the queue is used up",
-    EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: "the quota of the computer is used up, or its disk full",
-}
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -75,6 +70,7 @@ class LocalSession:
         self._reads = SessionReads(driver, self._held, self._transactions, self._descriptor)
         self._subscriptions = Subscriptions(driver, self._held, sink, self._descriptor)
         self._closed = False
+        self._drain = driver.drain
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
             "status": self._status,
             "create": self._durably(queues.create),
@@ -105,6 +101,7 @@ class LocalSession:
             "refresh_keys": self._refresh_keys,
             "keep_peer_keys": self._keep_peer_keys,
         }
+        self._drain.add(self)
 
     async def run(self, request: Request) -> Answer:
         """Run a request, and return its answer once its changes are durable."""
@@ -127,6 +124,18 @@ class LocalSession:
         self._subscriptions.stop()
         self._driver.notify(self._stop_readers)
 
+    @property
+    def held_count(self) -> int:
+        """The number of messages that were received and not ended."""
+        return len(self._held)
+
+    def drain(self, *, on: bool) -> None:
+        """End waiting reads, and begin nothing new, in a call of the driver; or resume: see `Drain`."""
+        self._reads.may_wait = not on
+        self._subscriptions.drain(on=on)
+        if on:
+            self._stop_readers()
+
     def _stop_readers(self, transaction: Transaction | None = None) -> None:
         """End waiting reads: all, or the reads in a transaction."""
         for descriptor in self._open.values():
@@ -141,6 +150,7 @@ class LocalSession:
         """
         if not self._closed:
             self._closed = True
+            self._drain.remove(self)
             self._driver.notify(self._return_all)
 
     # -- queues -------------------------------------------------------------------------------------------
@@ -237,8 +247,10 @@ class LocalSession:
             check_transactional(descriptor.queue, queues.text(request, "queue"))
         if done or back:
             (driver.call if awaited or back else driver.defer_commit)(self._held.end, done, back)
+        else:
+            self._drain.check()
         durable = driver.settled
-        taken = driver.defer_commit(self._take, descriptor, count, transaction)
+        taken = [] if self._drain.on else driver.defer_commit(self._take, descriptor, count, transaction)
         if not taken and wait and self._reads.may_wait:
             begin = partial(self._dequeue, descriptor, wait, transaction)
             read = await self._reads.wait(begin, descriptor, transaction=transaction)
@@ -365,6 +377,7 @@ class LocalSession:
 
     async def _resend(self, request: Request) -> Answer:
         """Send a message of a queue again, to another queue, and delete it: both or neither are durable."""
+        self._drain.check()
         answer = self._driver.call(self._resend_message, request)
         await self._driver.durable()
         return answer
@@ -390,6 +403,8 @@ class LocalSession:
         Messages in a transaction of the session are sent at its commit. If one is refused, those before it
         are sent, unless they are transactional or the request wants them ``whole``.
         """
+        if request.get("transaction") is None:  # else it belongs to what is under way
+            self._drain.check()
         answer = self._driver.call(self._send_messages, request)
         await self._driver.durable()
         return answer
@@ -428,7 +443,7 @@ class LocalSession:
         for message in messages:
             try:
                 core.protection.check_can_leave(message, _leading_away(descriptor))
-                _check(core.send(descriptor, message, transaction), text)
+                check_sent(core.send(descriptor, message, transaction), text)
             except (InvalidName, InvalidValue, QueueError) as exc:
                 if transaction is not None:
                     core.transactions.abort_since(transaction, before)
@@ -448,15 +463,6 @@ def _leading_away(descriptor: OpenQueueDescriptor) -> Iterator[FormatName | None
     for opened in descriptor.children if descriptor.multiple else (descriptor,):
         if opened.queue is None or isinstance(opened.queue, OutgoingQueue):
             yield opened.format_name
-
-
-def _check(status: int, text: str) -> None:
-    if status == MQ_OK:
-        return
-    if isinstance(status, EnqueueStatus):
-        code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-        raise QueueError(_REFUSED.get(status, f"the message is not taken: {status.name}"), code)
-    raise QueueError(reason(status, text), status)
 
 
 def _message(entry: object, index: int, *, located: bool) -> Message:

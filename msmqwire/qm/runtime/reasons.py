@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msmqwire.constants import HResult, hresult_name
+from msmqwire.constants import MQ_OK, HResult, hresult_name
 from msmqwire.constants.explanations import result_texts
+from msmqwire.errors import QueueError
+from msmqwire.qm.model.enumerations import EnqueueStatus
 
 _OURS: Final[Mapping[int, str]] = {
     HResult.MQ_ERROR_ACCESS_DENIED: "it is not for applications, or access is denied",
@@ -17,11 +19,25 @@ _OURS: Final[Mapping[int, str]] = {
     "coordinator (MS DTC) on both: read the queue without a transaction",
 }
 """Reasons that our queue manager or client knows more precisely than the catalogue of all codes."""
+_NOT_TAKEN: Final = {
+    EnqueueStatus.QUEUE_QUOTA_EXCEEDED: "the quota of the queue is used up",
+    EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: "the quota of the computer is used up, or its disk full",
+}
 
 
 def reason(status: int, name: str) -> str:
     """Describe a status for users."""
     return f"{name}: {_OURS.get(status) or _meaning(status)}"
+
+
+def check_sent(status: int, name: str) -> None:
+    """Raise QueueError for a status of a sent message that is a refusal."""
+    if status == MQ_OK:
+        return
+    if isinstance(status, EnqueueStatus):
+        code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+        raise QueueError(_NOT_TAKEN.get(status, f"the message is not taken: {status.name}"), code)
+    raise QueueError(reason(status, name), status)
 
 
 def _meaning(status: int) -> str:

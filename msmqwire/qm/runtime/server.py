@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,12 +26,13 @@ from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_domain, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.hand_out_file import hand_outs_of
+from msmqwire.qm.runtime.health import Health, Stage
 from msmqwire.qm.runtime.joined import JoinedCarrier, configurations_of, transports_of
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.metrics import Metrics
-from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.rpc.network import RpcNetwork, RpcOptions
+from msmqwire.qm.runtime.served_session import ServedSession
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.rpc.constants import AuthLevel
 from msmqwire.service.control.server import ControlServer
@@ -41,7 +45,10 @@ from msmqwire.service.page_server import PageServer
 from msmqwire.service.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from msmqwire.qm.core import Core
     from msmqwire.qm.runtime.console.server import Console
+    from msmqwire.qm.runtime.joined import Transports
+    from msmqwire.service.store.store_lock import StoreLock
 
 STOP_S: Final = 10.0
 """Seconds that a start or a stop waits for a disk that refuses commits."""
@@ -116,6 +123,7 @@ class Server:
         driver: runs the core; None before the start.
         network: its sockets; None before the start.
         rpc_network: those of remote read; None before the start, and without remote read.
+        health: what it says of itself, from the first moment on.
         joined: the carriers of protocols that have joined, by the name of the protocol.
     """
 
@@ -134,6 +142,9 @@ class Server:
         self._metrics: Metrics | None = None
         self._console: Console | None = None
         self._security: FolderSecurity | None = None
+        self.health = Health(options.data, options.min_free)
+        self._lock: StoreLock | None = None
+        self._restoring = ThreadPoolExecutor(1, "msmqwire-restore")
         self._stopped = False
 
     async def start(self) -> None:
@@ -157,29 +168,15 @@ class Server:
         if options.name is not None:
             check_name(options.name)
         transports = transports_of(options.protocols)
-        self._store = store = self._folder.open_store(create=True)
-        stored = stored_name(store)
-        self.name = check_name(options.name or stored or default_name())
-        if stored and stored.lower() != self.name.lower():
-            raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
-        self.name = stored or self.name
-        domain = check_domain(options.domain, self.name)
-        self._security = security = FolderSecurity(options.data, options.readings)
-        core = open_core(
-            store,
-            self.name,
-            settings=options.settings,
-            keep=options.keep,
-            listening=options.listen[0],
-            known_hosts=options.overrides.known_hosts,
-            domain=domain,
-            configurations=configurations_of(transports),
-            remote_read=_remote_read(options),
-            security=security.configuration,
-            routes=options.overrides.routes,
-            quota=options.quota,
-            hand_outs=hand_outs_of(store),
+        self._lock = lock = self._folder.lock_store()
+        self._control = ControlServer(
+            partial(ServedSession, self.health), self._folder, refused=lambda: self._refused
         )
+        await self._control.start(tcp=options.control_tcp)
+        loop = asyncio.get_running_loop()
+        core = await loop.run_in_executor(self._restoring, self._open, lock, transports)
+        assert self._store is not None and self._security is not None, "they are open"  # noqa: PT018
+        store, security = self._store, self._security
         self.driver = driver = EngineDriver(core, store)
         driver.security = security
         self.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
@@ -198,7 +195,9 @@ class Server:
             await carrier.bind()
         if self.rpc_network is not None:
             await self.rpc_network.bind()
-        driver.start()
+        await driver.start_beside(self._restoring)
+        self.health.restored(driver)
+        self._restoring.shutdown(wait=False)
         for request in queue_requests:
             driver.call(queues.create, core, request)
         await driver.durable_within(STOP_S)
@@ -209,9 +208,6 @@ class Server:
             carrier.accept()
         if self.rpc_network is not None:
             self.rpc_network.accept()
-        self._control = ControlServer(
-            lambda sink: LocalSession(driver, sink=sink), self._folder, refused=lambda: driver.refused
-        )
         if options.metrics is not None:
             self._metrics = Metrics(
                 driver,
@@ -226,13 +222,55 @@ class Server:
             self._count_pages(self._metrics.server, self.network)
         if options.console is not None:
             await self._start_console(driver, options.console, self.network)
-        await self._control.start(tcp=options.control_tcp)
         security.read_again()  # a command may have changed keys without a server to notify
         driver.call(security.use, core)
+        self.health.ready(self.endpoints)
         log.info(
             "ready",
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
         )
+
+    def _open(self, lock: StoreLock, transports: Transports) -> Core:
+        """Open the store and the keys of the folder, in a thread, and return the core. Raises as `start`."""
+        options = self.options
+        self._store = self.health.store = store = self._folder.open_locked(lock)
+        stored = stored_name(store)
+        self.name = check_name(options.name or stored or default_name())
+        if stored and stored.lower() != self.name.lower():
+            raise InvalidValue(f"the queue manager of this folder is {stored}, not {self.name}", path="name")
+        self.name = stored or self.name
+        domain = check_domain(options.domain, self.name)
+        self._security = security = FolderSecurity(options.data, options.readings)
+        return open_core(
+            store,
+            self.name,
+            settings=options.settings,
+            keep=options.keep,
+            listening=options.listen[0],
+            known_hosts=options.overrides.known_hosts,
+            domain=domain,
+            configurations=configurations_of(transports),
+            remote_read=_remote_read(options),
+            security=security.configuration,
+            routes=options.overrides.routes,
+            quota=options.quota,
+            hand_outs=hand_outs_of(store),
+        )
+
+    @property
+    def _refused(self) -> bool:
+        return self.driver is not None and self.driver.refused
+
+    @property
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Where it listens, by protocol."""
+        places: dict[str, Endpoint | None] = {"tcp": self.listen, "ping": self.ping}
+        for carrier in self.joined.values():
+            places |= carrier.endpoints
+        if (rpc := self.rpc_network) is not None:
+            places |= {"rpc": rpc.listen, "endpoint-mapper": rpc.endpoint_mapper}
+        places["console"] = self.console
+        return {name: at for name, at in places.items() if at is not None}
 
     async def _start_console(
         self, driver: EngineDriver, options: ConsoleOptions, network: TcpNetwork
@@ -261,6 +299,7 @@ class Server:
         if self._stopped:
             return
         self._stopped = True
+        self.health.stage = Stage.STOPPING
         log.info("stops")
         if self.driver is not None:
             self.driver.stop_listening()
@@ -290,10 +329,19 @@ class Server:
             await self._control.stop()
         if self.driver is not None:
             await self.driver.close_carriers()
+        await self._close_store()
+
+    async def _close_store(self) -> None:
+        """Close the store, also one that a thread opens or restores for a start that was given up."""
+        if self._store is not None:
+            self._store.close()  # its next row ends the restoring
+        await asyncio.get_running_loop().run_in_executor(None, self._restoring.shutdown)
         if self._security is not None:
             self._security.close()
         if self._store is not None:
             self._store.close()
+        if self._lock is not None:
+            self._lock.close()
 
 
 def _within(limits: PageLimits, open_connections: OpenConnections) -> PageLimits:

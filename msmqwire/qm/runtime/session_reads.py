@@ -82,6 +82,7 @@ class SessionReads:
             if not durable:
                 await self._driver.durable()
             return _answer_of(request, 0, read.message)
+        self._driver.drain.check()
         if self._held.room() <= self._receiving:
             why = "too many messages are received and not ended, or waited for"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)

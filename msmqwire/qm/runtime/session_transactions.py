@@ -31,6 +31,7 @@ class SessionTransactions:
 
     async def begin(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Begin a transaction."""
+        self._driver.drain.check()
         if len(self._transactions) >= TRANSACTIONS_MAX:
             why = f"{TRANSACTIONS_MAX} transactions are begun and not ended"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)

@@ -68,7 +68,7 @@ class Subscription:
         self._last = 0
         self._waiting = 0  # the number of the read that waits for a message
         self._comes_back = False  # continues once messages are durable, the sink has room, or soon
-        self._closed = False
+        self._closed = self._drains = False
         held.reserved += window
         self._soon()
 
@@ -89,6 +89,9 @@ class Subscription:
         driver, sink = self._driver, self._sink
         try:
             while not (self._closed or self._waiting or self._comes_back):
+                if self._drains:
+                    self._end_if_drained()
+                    return
                 if len(self._receipts) >= self._window:
                     return
                 if not sink.writable:
@@ -103,6 +106,19 @@ class Subscription:
             self._failed(self, exc)
         except MsmqError:
             pass  # the driver has ended, and its clients end
+
+    def drain(self, *, on: bool) -> None:
+        """Push no more messages, in a call of the driver, and end with the last one pushed; or resume."""
+        self._drains = on
+        reader = self._descriptor.waiting.get(self._waiting)
+        if on and reader is not None:
+            self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        self._soon()
+
+    def _end_if_drained(self) -> None:
+        if not self._receipts:
+            why = "the server drains before a stop: no more messages come"
+            self._failed(self, ManagerStopped(why, HResult.MQ_ERROR_OPERATION_CANCELLED))
 
     def _take(self) -> list[bytes]:
         """Receive available messages, as frames; begin to wait if there are no more.
@@ -139,6 +155,8 @@ class Subscription:
             if position is not None and position.state is PositionState.LOCKED and not position.transaction:
                 descriptor = self.descriptor
                 self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
+        elif self._drains and read.status == HResult.MQ_ERROR_OPERATION_CANCELLED:
+            self._soon()
         elif read.status != MQ_OK or position is None or read.message is None:
             self._failed(self, QueueError(reason(read.status, self._name), read.status))
         else:
@@ -273,6 +291,12 @@ class Subscriptions:
             subscription.done(_upto(request))
             subscription.push()
         return subscription is not None
+
+    def drain(self, *, on: bool) -> None:
+        """Push no more messages, in a call of the driver, and refuse new subscriptions; or resume."""
+        self._stopped = on
+        for subscription in self._subscriptions.values():
+            subscription.drain(on=on)
 
     def stop(self) -> None:
         """End all subscriptions, and refuse new ones; notify the client."""

@@ -17,11 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from msmqwire.durable import acquire_lock, make_private, result_code, sync_directory
+from msmqwire.durable import make_private, result_code, sync_directory
 from msmqwire.errors import (
     StoreDamaged,
-    StoreForeign,
-    StoreInUse,
     StoreMissing,
     StoreNewer,
     StoreRefused,
@@ -46,6 +44,7 @@ from msmqwire.service.store.row_counts import (
     write_rows,
 )
 from msmqwire.service.store.statements import statements
+from msmqwire.service.store.store_lock import StoreLock
 from msmqwire.service.store.table import StoreTable
 
 if TYPE_CHECKING:
@@ -89,17 +88,28 @@ class SqliteStore:
     those of short tables, and migrates an older version. Any row is checked when it is read, and with `rows`
     whether all are there.
 
+    Attributes:
+        rows_read: the number of rows that `rows` has read so far, of all tables.
+
     Args:
         path: the file. Symbolic links are followed.
         layout: its tables.
         create: whether to create the file if it is missing; its folder must exist.
+        lock: the lock on it, if it has been taken before; it ends with the store, also with a failed opening.
 
     Raises:
         StoreDamaged, StoreForeign, StoreInUse, StoreMissing, StoreNewer, StoreRefused: the file can't be
             opened, for the reason that the class names.
     """
 
-    def __init__(self, path: str | os.PathLike[str], layout: Layout, *, create: bool = True) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        layout: Layout,
+        *,
+        create: bool = True,
+        lock: StoreLock | None = None,
+    ) -> None:
         self._path = Path(os.path.realpath(path))
         self._layout = layout
         self._writing = Lock()
@@ -108,12 +118,13 @@ class SqliteStore:
         self._ahead = ReadAhead()
         self._counts: dict[str, RowCount] = {}
         self._closed = False
+        self.rows_read = 0
         if not (create or self._path.exists()):
             raise StoreMissing("there is no such store", file=str(self._path))
         try:
             check_siblings(self._path)
             with ExitStack() as stack:
-                self._lock = stack.enter_context(closing(self._acquire_lock()))
+                self._lock = stack.enter_context(closing(lock or StoreLock(self._path)))
                 if not self._path.exists():
                     self._create()
                 check_header(self._path, layout)
@@ -220,6 +231,7 @@ class SqliteStore:
                     batch = cursor.execute(audit.statement).fetchmany(size)
                 while batch:
                     yield from audit.rows(batch)
+                    self.rows_read += len(batch)
                     with self._reading:
                         self._check_open()
                         batch = cursor.fetchmany(size)
@@ -233,6 +245,12 @@ class SqliteStore:
             raise self._translate(exc) from exc
         except WrongRows as exc:
             raise self._damaged(str(exc)) from exc
+
+    @property
+    def rows_to_restore(self) -> int:
+        """The number of rows of the tables that a start reads: of all but the bulky ones."""
+        bulky = {table.value for table in self._layout.bulky}
+        return sum(count.rows for table, count in self._counts.items() if table not in bulky)
 
     def _close_cursor(self, cursor: sqlite3.Cursor) -> None:
         if cursor in self._open_cursors:
@@ -296,24 +314,6 @@ class SqliteStore:
             raise ValueError("the store is closed")
 
     # Opening.
-
-    def _acquire_lock(self) -> sqlite3.Connection:
-        """Take the lock that keeps other processes out; it ends with the process, in any case.
-
-        On the store itself it would shut out the connections that read while another one commits.
-        """
-        path = self._sibling(".lock")
-        try:
-            lock = acquire_lock(path)
-        except sqlite3.Error as exc:
-            if result_code(exc) == sqlite3.SQLITE_NOTADB:
-                reason = "the lock file belongs to another program; move it away"
-                raise StoreForeign(reason, file=str(path)) from exc
-            raise
-        if lock is None:
-            reason = "another process has the store open; end it, or give this one a store of its own"
-            raise StoreInUse(reason, file=str(self._path))
-        return lock
 
     def _create(self) -> None:
         """Create the file atomically: it gets its name when it has all tables and is on disk."""

@@ -136,6 +136,9 @@ class SessionReceiving:
             return
         local = self._is_local(message)  # MQQB-3.1.5.8-02
         manager = self._context.queue_manager
+        if manager.draining:  # as for the next
+            self._close(session)
+            return
         if not local and manager.throttled:  # MQQB-3.1.5.8.2-01: it is not saved
             # Later messages would be counted one too low, and acknowledged in place of this one.
             self._context.refused(DISK, message)

@@ -126,6 +126,8 @@ class RemoteReceiving:
         request_id, destructive = arguments.dwRequestId, action.receives
         if request_id in context.pending or request_id in context.waiting:
             raise Refused(_INVALID)
+        if destructive and self._context.queue_manager.draining:
+            raise Refused(HResult.MQ_ERROR_OPERATION_CANCELLED)
         if destructive:
             self._shares.pending.take(context.caller.counted_as)
         received = self._context.now & _TIME_STAMP  # MQRR-3.1.1.2-04
@@ -314,6 +316,13 @@ class RemoteReceiving:
         if request is not None:
             request.cancelled = True
             self._stop(request, FaultStatus.NCA_S_FAULT_CANCEL)
+
+    def stop_receives(self) -> None:
+        """End all receives that wait, of all clients."""
+        for context in self._contexts:
+            for request in list(context.waiting.values()):
+                if request.destructive:
+                    self._stop(request, HResult.MQ_ERROR_OPERATION_CANCELLED)
 
     def stop_all(self, context: QueueContext, *, answers: bool) -> None:
         """End all waiting reads of an open queue; `answers` is whether a client waits for the answers."""

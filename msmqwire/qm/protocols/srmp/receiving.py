@@ -161,6 +161,7 @@ class SrmpReceiving:
         try:
             if isinstance(destination, DirectName) and not self._queues.lookup.is_local_name(destination):
                 message.destination = destination
+                self._check_draining(None, group)
                 self._forward(received, message)  # SRMP-3.1.5.1.3-07
                 return
             if (parts := order_queue_parts(destination)) is not None:
@@ -172,6 +173,7 @@ class SrmpReceiving:
             if is_past(reach_limit(envelope), utc):  # SRMP-3.1.5.1-01
                 reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
                 raise _MessageRefused(OK, reason, queue=arrived.queues[0])  # SRMP-3.1.1.1.2.2-02
+            self._check_draining(arrived, group)
             self._by_kind(arrived)  # SRMP-3.1.5.1-01
         except _MessageRefused as exc:
             exc.message = message
@@ -253,6 +255,15 @@ class SrmpReceiving:
             self._queues.close(descriptor)
         if enqueued is not EnqueueStatus.OK:
             raise _NotTaken(INTERNAL_SERVER_ERROR)
+
+    def _check_draining(self, arrived: _Arrived | None, group: MulticastName | None) -> None:
+        """Raise _NotTaken for a message that its sender has to send again later; to groups nobody does.
+
+        Receipts of streams, for messages of this queue manager, are taken.
+        """
+        system = arrived is not None and arrived.queues[0].queue_type is QueueType.SYSTEM
+        if self._context.queue_manager.draining and group is None and not system:
+            raise _NotTaken(SERVICE_UNAVAILABLE)
 
     # -- kinds of messages -------------------------------------------------------------------------------
 
