@@ -7,7 +7,7 @@ import gc
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from click import BadParameter
 from click.exceptions import Exit
@@ -106,25 +106,28 @@ async def serve(options: ServerOptions) -> None:
     asyncio.get_running_loop().set_exception_handler(faults.handle)
     supervisor, stop = Supervisor(), stop_event()
     stopped = asyncio.ensure_future(stop.wait())
+    gc.disable()  # a collection would scan millions of restored messages, and stop the loop for that
     try:
         server = await _started_unless(stopped, options, supervisor)
         if server is None:
             return
+        # Restored messages contain no cycles: the garbage collector need not scan them.
+        gc.freeze()
+        gc.set_threshold(_GC_THRESHOLD)
+        gc.enable()
         await _serve(server, stopped, faults, supervisor)
     finally:
+        gc.enable()
         stopped.cancel()
         supervisor.end()
 
 
 async def _serve(
-    server: Server, stopped: asyncio.Future[bool], faults: LoopFaults, supervisor: Supervisor
+    server: Server, stopped: asyncio.Task[Literal[True]], faults: LoopFaults, supervisor: Supervisor
 ) -> None:
     """Serve until the stop that is awaited, or a fault. Raises as `serve`."""
     assert server.driver is not None, "it has started"
     faults.watch(server.driver)
-    # Restored messages contain no cycles: the garbage collector need not scan them.
-    gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD)
     try:
         print(_ready(server), flush=True)
     except OSError:
@@ -142,7 +145,7 @@ async def _serve(
 
 
 async def _started_unless(
-    stopped: asyncio.Future[bool], options: ServerOptions, supervisor: Supervisor
+    stopped: asyncio.Task[Literal[True]], options: ServerOptions, supervisor: Supervisor
 ) -> Server | None:
     """Start a server, unless a stop comes first; return None then, with nothing changed."""
     starting = asyncio.ensure_future(_started(options, supervisor))

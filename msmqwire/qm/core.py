@@ -221,6 +221,11 @@ class Core:
             subscribers[subscribers.index(stand_in)] = engine
         return engine
 
+    def make_engines(self) -> None:
+        """Make the engines of all protocols that have joined now: what they import takes a while."""
+        for name in self._stand_ins:
+            self.engine(name)
+
     @property
     def remote_read(self) -> RemoteReadEngine:
         """The server of [MS-MQRR] for remote readers of the queues, made on first use."""
@@ -331,7 +336,7 @@ class Core:
     @property
     def remote_receives(self) -> int:
         """The number of receives of remote readers that have not ended."""
-        return self.remote_read.shares.pending.total
+        return 0 if self._remote_read is None else self._remote_read.shares.pending.total
 
     def drain(self, *, on: bool) -> None:
         """Take nothing new from peers, who send it again, and end receives of remote readers; or resume.
@@ -339,8 +344,8 @@ class Core:
         Messages that were received can be ended, and what is here is sent on.
         """
         self.queue_manager.draining = on
-        if on:
-            self.remote_read.receiving.stop_receives()
+        if on and self._remote_read is not None:
+            self._remote_read.receiving.stop_receives()
 
     def send(
         self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None = None

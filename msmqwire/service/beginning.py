@@ -32,10 +32,15 @@ class Beginning(Carrying):
         self._before_restore()
         with without_collections():
             await self.loop.run_in_executor(thread, restore)
+        await self._commit_in(thread)
         self._restored()
 
     def _before_restore(self) -> None:
         """Set the guest's clock."""
+        raise NotImplementedError
+
+    async def _commit_in(self, thread: Executor) -> None:
+        """Commit the changes of the restoring in a thread, unless the disk refuses them for now."""
         raise NotImplementedError
 
     def _restored(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -114,6 +115,15 @@ class Driver(Beginning, Generic[GuestT]):
     def _before_restore(self) -> None:
         self._clock.check()
         self._update_time()
+
+    async def _commit_in(self, thread: Executor) -> None:
+        self.part()
+        batch = self._pending
+        if batch.changes:
+            with suppress(StoreRefused):  # the end of the first turn tries again
+                await self.loop.run_in_executor(thread, self._store.commit, batch.changes)
+                batch.changes = None
+                self.commits += 1
 
     def _restored(self) -> None:
         self._scheduled = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -15,7 +15,12 @@ PATH: Final = "/metrics"
 
 
 def metrics_application(
-    content_type: str, make: Callable[[], bytes], names: Iterable[str], option: str
+    content_type: str,
+    make: Callable[[], bytes],
+    names: Iterable[str],
+    option: str,
+    *,
+    more: Mapping[str, Handler] | None = None,
 ) -> web.Application:
     """Return an application that answers GET and HEAD of `PATH`, one request on a connection.
 
@@ -24,6 +29,7 @@ def metrics_application(
         make: makes the page.
         names: host names, besides ``localhost`` and addresses, by which scrapers may reach it.
         option: the option of the server that adds a name, for refusals.
+        more: further pages by path.
     """
     guard, page = PageGuard("the metrics are", names, option), BoundedPage(make)
 
@@ -44,7 +50,8 @@ def metrics_application(
 
     application = web.Application(middlewares=[check])
     application.on_response_prepare.append(add_headers)
-    application.router.add_get(PATH, send)
+    for path, handler in {PATH: send, **(more or {})}.items():
+        application.router.add_get(path, handler)
     return application
 
 

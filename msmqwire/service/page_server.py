@@ -50,24 +50,44 @@ class PageServer:
             cancels: whether the work for a request ends with its connection: for pages that take long.
         """
         self._application, self._refusal, self._limits = application, refusal, limits
-        self._cancels = cancels
-        self.connections = PageConnections(page, limits, is_known)
+        self._cancels, self._is_known = cancels, is_known
+        self.connections = PageConnections(page, limits, self._knows)
         self._sockets = ListeningSockets(self.connections.accepts)
         self._runner: web.AppRunner | None = None
 
     async def bind(self, address: str, port: int) -> int:
         """Listen; connections wait for `accept`. Returns the port. Raises OSError."""
+        self._runner = await self._runner_of(self._application)
+        return await self._sockets.bind(address, port, self._connection)
+
+    async def replace(
+        self,
+        application: web.Application,
+        refusal: Callable[[int, str], web.Response],
+        is_known: Callable[[str], bool] = lambda origin: False,
+    ) -> None:
+        """Serve another application from now on, see the constructor; the earlier one ends its answers."""
+        before, runner = self._runner, await self._runner_of(application)
+        self._application, self._refusal, self._is_known = application, refusal, is_known
+        self._runner = runner
+        if before is not None:
+            await before.cleanup()
+
+    async def _runner_of(self, application: web.Application) -> web.AppRunner:
         from aiohttp import web
 
-        self._runner = web.AppRunner(
-            self._application,
+        runner = web.AppRunner(
+            application,
             logger=log,
             access_log=None,
             shutdown_timeout=_STOP_S,
             handler_cancellation=self._cancels,
         )
-        await self._runner.setup()
-        return await self._sockets.bind(address, port, self._connection)
+        await runner.setup()
+        return runner
+
+    def _knows(self, origin: str) -> bool:
+        return self._is_known(origin)
 
     def accept(self) -> None:
         """Begin to accept connections."""

@@ -20,7 +20,7 @@ from msmqwire.qm.model.elements import (
 )
 from msmqwire.qm.model.enumerations import INFINITE, OutgoingQueueState, PositionState, QueueType
 from msmqwire.qm.model.message import NULL_GUID, Message
-from msmqwire.qm.model.positions import MessagePosition
+from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization, stored_rows
@@ -85,7 +85,8 @@ class Recovery:
         manager.sequential_id = int.from_bytes(sequential_id, "little") if sequential_id else 0
         in_use: dict[int, MessagePosition] = {}
         in_transactions = self._in_transactions()
-        by_queue: dict[int, list[MessagePosition]] = {}
+        by_priority: dict[tuple[int, int], list[MessagePosition]] = {}  # of each queue
+        disordered: set[tuple[int, int]] = set()  # sorting millions would hold other threads up
         load, available, origins = self.load, PositionState.AVAILABLE, stored_rows.Origins()
         text = stored_rows.TEXT
         left = self._messages.hand_outs.left()
@@ -109,12 +110,17 @@ class Recovery:
                 self._handed_out.append((position, deliveries))
             if stored.expires and expires_in(queue):
                 self._messages.expire_at(position, stored.expires)
-            positions = by_queue.get(stored.queue)
+            part = stored.queue, stored.lookup_identifier >> PRIORITY_SHIFT
+            positions = by_priority.get(part)
             if positions is None:
-                by_queue[stored.queue] = positions = []
+                by_priority[part] = positions = []
+            elif positions[-1].lookup_identifier > stored.lookup_identifier:
+                disordered.add(part)
             positions.append(position)
-        for positions in by_queue.values():
-            positions.sort(key=attrgetter("lookup_identifier"))
+        for part in sorted(by_priority):
+            positions = by_priority[part]
+            if part in disordered:
+                positions.sort(key=attrgetter("lookup_identifier"))
             insert = positions[0].queue.positions.insert
             for position in positions:
                 insert(position)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from msmqwire.qm.model.elements import OutgoingQueue, short_name
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.health import Health
 from msmqwire.qm.runtime.joined import JoinedCarrier
 from msmqwire.qm.runtime.queues import kind
 from msmqwire.qm.runtime.rpc.network import RpcNetwork
 from msmqwire.qm.runtime.transport import TcpNetwork
 from msmqwire.service.control.server import ControlServer
-from msmqwire.service.page_connections import PageLimits, PageTraffic
+from msmqwire.service.page_connections import PageTraffic
 from msmqwire.service.page_server import PageServer
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ class Metrics:
 
     Attributes:
         server: the server of its page.
-        port: the port that it listens on; 0 before `start`.
     """
 
     def __init__(
@@ -70,28 +70,34 @@ class Metrics:
         control: ControlServer,
         *,
         names: Iterable[str],
-        limits: PageLimits,
+        pages: PageServer,
+        health: Health,
     ) -> None:
+        """Make the page, at pages that answer already."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-        from msmqwire.service.metrics_page import metrics_application, refusal
+        from msmqwire.qm.runtime.health_pages import health_handlers
+        from msmqwire.service.metrics_page import metrics_application
 
         self._driver, self._network, self._joined, self._control = driver, network, joined, control
         self._rpc = rpc
         registry = CollectorRegistry()
         registry.register(self)
-        application = metrics_application(
-            CONTENT_TYPE_LATEST, lambda: generate_latest(registry), names, "--metrics-name"
+        self._application = metrics_application(
+            CONTENT_TYPE_LATEST,
+            lambda: generate_latest(registry),
+            names,
+            "--metrics-name",
+            more=health_handlers(health),
         )
-        self.server = PageServer("metrics", application, refusal, limits)
-        self._pages = {"metrics": self.server.connections.traffic}
-        self.port = 0
+        self._health, self.server = health, pages
+        self._pages = {"metrics": pages.connections.traffic}
 
-    async def start(self, address: str, port: int) -> int:
-        """Listen; return the port. Raises OSError."""
-        self.port = await self.server.bind(address, port)
-        self.server.accept()
-        return self.port
+    async def start(self) -> None:
+        """Begin to answer."""
+        from msmqwire.service.metrics_page import refusal
+
+        await self.server.replace(self._application, refusal)
 
     def add_page(self, name: str, traffic: PageTraffic) -> None:
         """Report the connections of another server of pages as well."""
@@ -108,6 +114,7 @@ class Metrics:
         yield from self._queue_metrics(GaugeMetricFamily)
         yield from self._session_metrics(GaugeMetricFamily)
         yield from self._driver_metrics(GaugeMetricFamily, CounterMetricFamily)
+        yield from self._health_metrics(GaugeMetricFamily)
         for name, meaning in _COUNTS:
             yield CounterMetricFamily(f"msmqwire_{name}", meaning, getattr(self._network.traffic, name))
         for carrier in self._joined:
@@ -116,6 +123,24 @@ class Metrics:
         yield from self._page_metrics(CounterMetricFamily)
         if self._rpc is not None:
             yield from self._rpc_metrics(self._rpc, GaugeMetricFamily, CounterMetricFamily)
+
+    def _health_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
+        health, drain = self._health, self._driver.drain
+        report = health.report()
+        yield gauge("msmqwire_ready", "1 while all checks of /readyz hold.", float(report["ok"]))
+        checks = gauge("msmqwire_check", "1 for each check of /readyz that holds.", labels=("check",))
+        for check in report["checks"]:
+            checks.add_metric((check["name"],), float(check["ok"]))
+        yield checks
+        yield gauge("msmqwire_draining", "1 while the server drains before a stop.", float(drain.on))
+        yield gauge("msmqwire_held_messages", "Messages that programs received and did not end.", drain.held)
+        meaning = "Seconds that opening and restoring the store took at the start."
+        yield gauge("msmqwire_restore_seconds", meaning, health.restore_s)
+        yield gauge(
+            "msmqwire_oldest_unsynced_change_seconds",
+            "Age of the oldest change that the disk refuses.",
+            self._driver.oldest_unsynced_s,
+        )
 
     def _queue_metrics(self, gauge: type[GaugeMetricFamily]) -> Iterator[Metric]:
         labels = ("queue", "kind")

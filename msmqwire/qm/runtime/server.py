@@ -41,6 +41,7 @@ from msmqwire.service.disk import MIN_FREE, DiskRoom
 from msmqwire.service.endpoints import LOOPBACK, Endpoint
 from msmqwire.service.logs import log
 from msmqwire.service.page_connections import PageLimits
+from msmqwire.service.page_guard import PageGuard
 from msmqwire.service.page_server import PageServer
 from msmqwire.service.store.sqlite import SqliteStore
 
@@ -144,6 +145,7 @@ class Server:
         self._security: FolderSecurity | None = None
         self.health = Health(options.data, options.min_free)
         self._lock: StoreLock | None = None
+        self._pages: dict[str, PageServer] = {}
         self._restoring = ThreadPoolExecutor(1, "msmqwire-restore")
         self._stopped = False
 
@@ -169,6 +171,7 @@ class Server:
             check_name(options.name)
         transports = transports_of(options.protocols)
         self._lock = lock = self._folder.lock_store()
+        await self._answer_first()
         self._control = ControlServer(
             partial(ServedSession, self.health), self._folder, refused=lambda: self._refused
         )
@@ -216,12 +219,14 @@ class Server:
                 self.rpc_network,
                 self._control,
                 names=options.metrics_names,
-                limits=_within(options.limits.metrics_pages(), self.network.open_connections),
+                pages=self._pages["metrics"],
+                health=self.health,
             )
-            await self._metrics.start(*options.metrics)
-            self._count_pages(self._metrics.server, self.network)
+            await self._metrics.start()
         if options.console is not None:
-            await self._start_console(driver, options.console, self.network)
+            await self._start_console(driver, options.console)
+        for pages in self._pages.values():
+            self._count_pages(pages, self.network)
         security.read_again()  # a command may have changed keys without a server to notify
         driver.call(security.use, core)
         self.health.ready(self.endpoints)
@@ -229,6 +234,28 @@ class Server:
             "ready",
             extra={"computer": self.name, "listen": self.listen, "ping": self.ping},
         )
+
+    async def _answer_first(self) -> None:
+        """Answer at the ports of the console and the metrics, before all else. Raises OSError."""
+        options, limits, opened = self.options, self.options.limits, OpenConnections()
+        of_metrics = _within(limits.metrics_pages(), opened)
+        if options.console is not None:
+            import msmqwire.qm.runtime.console.server  # noqa: F401 - now: later it would hold the loop up
+
+            guard = PageGuard("the console is", options.console.names, "--console-name")
+            at, of_console = options.console.endpoint, _within(limits.console_pages(), opened)
+            self.console = at[0], await self._first_pages("console", at, guard, of_console)
+        if options.metrics is not None:
+            guard = PageGuard("the metrics are", options.metrics_names, "--metrics-name")
+            await self._first_pages("metrics", options.metrics, guard, of_metrics)
+
+    async def _first_pages(self, name: str, at: Endpoint, guard: PageGuard, limits: PageLimits) -> int:
+        from msmqwire.qm.runtime.health_pages import starting_pages
+
+        self._pages[name] = pages = starting_pages(name, self.health, guard, limits)
+        port = await pages.bind(*at)
+        pages.accept()
+        return port
 
     def _open(self, lock: StoreLock, transports: Transports) -> Core:
         """Open the store and the keys of the folder, in a thread, and return the core. Raises as `start`."""
@@ -241,7 +268,7 @@ class Server:
         self.name = stored or self.name
         domain = check_domain(options.domain, self.name)
         self._security = security = FolderSecurity(options.data, options.readings)
-        return open_core(
+        core = open_core(
             store,
             self.name,
             settings=options.settings,
@@ -256,6 +283,8 @@ class Server:
             quota=options.quota,
             hand_outs=hand_outs_of(store),
         )
+        core.make_engines()  # here, where the loop need not wait for that
+        return core
 
     @property
     def _refused(self) -> bool:
@@ -272,16 +301,14 @@ class Server:
         places["console"] = self.console
         return {name: at for name, at in places.items() if at is not None}
 
-    async def _start_console(
-        self, driver: EngineDriver, options: ConsoleOptions, network: TcpNetwork
-    ) -> None:
+    async def _start_console(self, driver: EngineDriver, options: ConsoleOptions) -> None:
         """Serve the console to browsers. Raises OSError."""
         from msmqwire.qm.runtime.console.server import Console
 
-        limits = _within(self.options.limits.console_pages(), network.open_connections)
-        self._console = console = Console(driver, options, limits, self.options.data)
-        self.console = options.endpoint[0], await console.start()
-        self._count_pages(console.pages, network)
+        assert self.console is not None, "its pages answer"
+        pages = self._pages["console"]
+        self._console = console = Console(driver, options, pages, self.health, self.options.data)
+        await console.start(self.console[1])
         if self._metrics is not None:
             self._metrics.add_page("console", console.pages.connections.traffic)
 
@@ -325,6 +352,8 @@ class Server:
             await self._metrics.stop()
         if self._console is not None:
             await self._console.stop()
+        for pages in self._pages.values():
+            await pages.stop()
         if self._control is not None:
             await self._control.stop()
         if self.driver is not None:

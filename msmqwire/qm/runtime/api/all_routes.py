@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msmqwire.qm.runtime.api import (
     console_endpoints,
     document_endpoint,
+    health_endpoints,
     queue_endpoints,
     receive_endpoints,
     send_endpoints,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MODULES: Final = (
     console_endpoints,
     document_endpoint,
+    health_endpoints,
     queue_endpoints,
     receive_endpoints,
     send_endpoints,

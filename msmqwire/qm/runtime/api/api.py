@@ -17,6 +17,7 @@ from msmqwire.qm.runtime.api.tokens import Tokens
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.health import Health
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.service.logs import RecentRecords
 from msmqwire.service.page_server import PageServer
@@ -38,6 +39,7 @@ class Api:
         samples: samples of the counters.
         records: the latest lines of the log.
         limits: limits on clients.
+        health: the health of the server.
         lists: makes pages of lists.
         table: the routes; set by `mount`.
         document: the bytes of the OpenAPI document.
@@ -50,9 +52,10 @@ class Api:
         samples: Samples,
         records: RecentRecords,
         limits: ConsoleLimits,
+        health: Health,
     ) -> None:
         self.driver, self.guard, self.samples, self.records = driver, guard, samples, records
-        self.limits = limits
+        self.limits, self.health = limits, health
         self.lists = Cursors()
         self._messaging: MessageSessions | None = None
         self.table = all_routes(self)

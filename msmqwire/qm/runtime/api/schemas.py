@@ -62,6 +62,35 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "path": {"type": "string", "description": "The value that is meant, as `messages[3].label`"},
         },
     },
+    "Healthz": {"type": "object", "required": ["ok"], "properties": {"ok": _FLAG}},
+    "Readiness": {
+        "type": "object",
+        "required": ["ok", "checks"],
+        "properties": {
+            "ok": _FLAG,
+            "checks": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "ok", "detail"],
+                    "properties": {"name": _TEXT, "ok": _FLAG, "detail": _TEXT},
+                },
+            },
+        },
+    },
+    "Drain": {
+        "type": "object",
+        "required": ["draining", "held"],
+        "properties": {
+            "draining": _FLAG,
+            "held": {**_COUNT, "description": "Messages that programs have received and not ended"},
+        },
+    },
+    "DrainRequest": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"on": {**_FLAG, "description": "true, the default, to drain; false to resume"}},
+    },
     "Queue": {
         "type": "object",
         "required": ["queue", "kind", "messages", "bytes"],

@@ -24,8 +24,8 @@ from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
 from msmqwire.qm.runtime.engine_driver import EngineDriver
+from msmqwire.qm.runtime.health import Health
 from msmqwire.service.logs import RecentRecords, log
-from msmqwire.service.page_connections import PageLimits
 from msmqwire.service.page_guard import add_headers
 from msmqwire.service.page_server import PageServer
 
@@ -37,17 +37,17 @@ class Console:
     """The console of a running queue manager.
 
     Attributes:
-        port: the TCP port that it listens on; 0 before `start`.
         api: the API for programs, at the same port.
         pages: its connections.
         token_file: the file with the token of this run.
     """
 
     def __init__(
-        self, driver: EngineDriver, options: ConsoleOptions, limits: PageLimits, folder: Path
+        self, driver: EngineDriver, options: ConsoleOptions, pages: PageServer, health: Health, folder: Path
     ) -> None:
+        """Make the console at pages that answer already."""
         self._options, self._limits = options, options.limits
-        self.port = 0
+        self.pages = pages
         self.token_file = folder.resolve() / TOKEN_FILE
         self._token = new_token()
         tokens = Tokens(self._token)
@@ -57,11 +57,8 @@ class Console:
         )
         self._samples, self._records = Samples(driver, options.limits), RecentRecords()
         self._pages_api = PagesApi(driver, self._guard, self._samples, self._records)
-        self.api = Api(driver, self._guard, self._samples, self._records, options.limits)
+        self.api = Api(driver, self._guard, self._samples, self._records, options.limits, health)
         self._events = SampleStream(self._guard, self._samples, self._records, options.limits)
-        self.pages = PageServer(
-            "console", self._application(), guarded_refusal, limits, self._guard.logins.is_known
-        )
         self._started = False
 
     def _application(self) -> web.Application:
@@ -76,27 +73,25 @@ class Console:
             application.router.add_get(path, _sender(content, kind))
         return application
 
-    async def start(self) -> int:
-        """Write the token and listen; return the port. Raises OSError."""
-        self.port = await self.pages.bind(*self._options.endpoint)
+    async def start(self, port: int) -> None:
+        """Write the token, and answer at a port, at which the pages listen. Raises OSError."""
         await asyncio.get_running_loop().run_in_executor(
             None, write_secret, self.token_file, f"{self._token}\n".encode()
         )
         logging.getLogger(_PACKAGE).addHandler(self._records)
         self._samples.start()
         self._started = True
-        self.pages.accept()
-        self._tell()
-        return self.port
+        await self.pages.replace(self._application(), guarded_refusal, self._guard.logins.is_known)
+        self._tell(port)
 
-    def _tell(self) -> None:
+    def _tell(self, port: int) -> None:
         address = self._options.endpoint[0]
-        extra = {"address": address, "port": self.port, "token_file": str(self.token_file)}
+        extra = {"address": address, "port": port, "token_file": str(self.token_file)}
         log.info("the console is ready; the token to log in is in the file", extra=extra)
         if not _is_loopback(address):
             log.warning(
                 "the console can be reached from other computers, and HTTP exposes token and messages",
-                extra={"address": address, "port": self.port},
+                extra={"address": address, "port": port},
             )
 
     async def stop(self) -> None:
