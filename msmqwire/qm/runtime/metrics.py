@@ -59,6 +59,7 @@ class Metrics:
 
     Attributes:
         server: the server of its page.
+        port: the port that it listens on; 0 before `start`.
     """
 
     def __init__(
@@ -91,12 +92,14 @@ class Metrics:
             more=health_handlers(health),
         )
         self._health, self.server = health, pages
+        self.port = 0
         self._pages = {"metrics": pages.connections.traffic}
 
-    async def start(self) -> None:
-        """Begin to answer."""
+    async def start(self, port: int) -> None:
+        """Begin to answer, at a port at which the pages listen."""
         from msmqwire.service.metrics_page import refusal
 
+        self.port = port
         await self.server.replace(self._application, refusal)
 
     def add_page(self, name: str, traffic: PageTraffic) -> None:

@@ -377,7 +377,6 @@ class LocalSession:
 
     async def _resend(self, request: Request) -> Answer:
         """Send a message of a queue again, to another queue, and delete it: both or neither are durable."""
-        self._drain.check()
         answer = self._driver.call(self._resend_message, request)
         await self._driver.durable()
         return answer
@@ -403,13 +402,13 @@ class LocalSession:
         Messages in a transaction of the session are sent at its commit. If one is refused, those before it
         are sent, unless they are transactional or the request wants them ``whole``.
         """
-        if request.get("transaction") is None:  # else it belongs to what is under way
-            self._drain.check()
         answer = self._driver.call(self._send_messages, request)
         await self._driver.durable()
         return answer
 
     def _send_messages(self, request: Request) -> Answer:
+        if request.get("transaction") is None:  # else it belongs to what is under way
+            self._drain.check()
         core = self._core
         entries = request.get("messages")
         if not isinstance(entries, list) or not 0 < len(entries) <= BATCH_MAX:

@@ -146,6 +146,7 @@ class Server:
         self.health = Health(options.data, options.min_free)
         self._lock: StoreLock | None = None
         self._pages: dict[str, PageServer] = {}
+        self._metrics_port = 0
         self._restoring = ThreadPoolExecutor(1, "msmqwire-restore")
         self._stopped = False
 
@@ -222,7 +223,7 @@ class Server:
                 pages=self._pages["metrics"],
                 health=self.health,
             )
-            await self._metrics.start()
+            await self._metrics.start(self._metrics_port)
         if options.console is not None:
             await self._start_console(driver, options.console)
         for pages in self._pages.values():
@@ -247,7 +248,7 @@ class Server:
             self.console = at[0], await self._first_pages("console", at, guard, of_console)
         if options.metrics is not None:
             guard = PageGuard("the metrics are", options.metrics_names, "--metrics-name")
-            await self._first_pages("metrics", options.metrics, guard, of_metrics)
+            self._metrics_port = await self._first_pages("metrics", options.metrics, guard, of_metrics)
 
     async def _first_pages(self, name: str, at: Endpoint, guard: PageGuard, limits: PageLimits) -> int:
         from msmqwire.qm.runtime.health_pages import starting_pages

@@ -26,8 +26,8 @@ class HoldingSession(LocalSession):
     """A session whose messages, transactions and subscriptions belong to no connection."""
 
     def __init__(self, driver: EngineDriver) -> None:
-        super().__init__(driver)
         self._direct: set[Subscription] = set()
+        super().__init__(driver)
 
     @property
     def is_empty(self) -> bool:
@@ -37,6 +37,12 @@ class HoldingSession(LocalSession):
     def room(self) -> int:
         """Return the number of messages that may still be received."""
         return self._held.room()
+
+    def drain(self, *, on: bool) -> None:
+        """See `LocalSession.drain`."""
+        super().drain(on=on)
+        for subscription in list(self._direct):
+            subscription.drain(on=on)
 
     # -- sending and transactions -------------------------------------------------------------------------
 
@@ -104,6 +110,7 @@ class HoldingSession(LocalSession):
         failed: Callable[[Subscription, MsmqError], None],
     ) -> Subscription:
         """Push messages of a queue to a sink of their own, see `Subscription`. Raises QueueError."""
+        self._drain.check()
         if self._held.room() < window:
             why = "too many messages are received and not ended, or may be pushed"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)

@@ -37,6 +37,7 @@ class Console:
     """The console of a running queue manager.
 
     Attributes:
+        port: the TCP port that it listens on; 0 before `start`.
         api: the API for programs, at the same port.
         pages: its connections.
         token_file: the file with the token of this run.
@@ -48,6 +49,7 @@ class Console:
         """Make the console at pages that answer already."""
         self._options, self._limits = options, options.limits
         self.pages = pages
+        self.port = 0
         self.token_file = folder.resolve() / TOKEN_FILE
         self._token = new_token()
         tokens = Tokens(self._token)
@@ -75,6 +77,7 @@ class Console:
 
     async def start(self, port: int) -> None:
         """Write the token, and answer at a port, at which the pages listen. Raises OSError."""
+        self.port = port
         await asyncio.get_running_loop().run_in_executor(
             None, write_secret, self.token_file, f"{self._token}\n".encode()
         )
@@ -82,16 +85,16 @@ class Console:
         self._samples.start()
         self._started = True
         await self.pages.replace(self._application(), guarded_refusal, self._guard.logins.is_known)
-        self._tell(port)
+        self._tell()
 
-    def _tell(self, port: int) -> None:
+    def _tell(self) -> None:
         address = self._options.endpoint[0]
-        extra = {"address": address, "port": port, "token_file": str(self.token_file)}
+        extra = {"address": address, "port": self.port, "token_file": str(self.token_file)}
         log.info("the console is ready; the token to log in is in the file", extra=extra)
         if not _is_loopback(address):
             log.warning(
                 "the console can be reached from other computers, and HTTP exposes token and messages",
-                extra={"address": address, "port": port},
+                extra={"address": address, "port": self.port},
             )
 
     async def stop(self) -> None:
