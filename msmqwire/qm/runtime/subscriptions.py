@@ -110,7 +110,7 @@ class Subscription:
     def drain(self, *, on: bool) -> None:
         """Push no more messages, in a call of the driver, and end with the last one pushed; or resume."""
         self._drains = on
-        reader = self._descriptor.waiting.get(self._waiting)
+        reader = self.descriptor.waiting.get(self._waiting)
         if on and reader is not None:
             self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         self._soon()
