@@ -33,6 +33,7 @@ _PLACES: Final = {
     "purge": ("remote_reading", "purge"),
     "serve": ("serve", "command"),
     "queue": ("queue", "app"),
+    "policy": ("policy", "app"),
     "manage": ("managing.command", "command"),
     "check": ("check", "command"),
     "top": ("top", "command"),
@@ -70,6 +71,7 @@ _SUMMARIES: Final = {
         "Run a queue manager: it keeps queues in a folder, and exchanges messages with other computers."
     ),
     "queue": "Administer the queues of a folder.",
+    "policy": "Give many queues properties at once, by their names.",
     "manage": "See and steer the queues of another computer, a Windows server for example.",
     "check": (
         "Check that everything that was stored in a folder is there and right; name what is lost or damaged."

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from msmqwire.cli.confirm import Yes, confirm
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.limits import DEFAULT, limit_of
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.cli.why import print_why
 from msmqwire.errors import InvalidValue
@@ -23,7 +24,9 @@ from msmqwire.management.advice import Commands
 from msmqwire.management.report_json import queue_report_from_json
 from msmqwire.management.reports import MachineReport
 from msmqwire.management.why import why
+from msmqwire.names.nearest import nearest
 from msmqwire.names.printable import counted, safe
+from msmqwire.qm.model.policies import POISON, SETTABLE, WHEN_FULL
 from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.queue_access import RIGHTS
 
@@ -79,6 +82,25 @@ Deny = Annotated[
         help="Rights that are denied to a remote reader; they take precedence over the rights of callers.",
     ),
 ]
+TimeToLive = Annotated[
+    str | None,
+    Option(metavar="S", help="Seconds after which messages that arrive expire at the latest, or none."),
+]
+WhenFull = Annotated[
+    str | None,
+    Option(
+        metavar="|".join(WHEN_FULL),
+        help="What a full queue does with one more message.",
+    ),
+]
+DeliveryLimit = Annotated[
+    str | None,
+    Option(metavar="N", help="Deliveries without an end after which a message is poison, or none."),
+]
+Poison = Annotated[
+    str | None,
+    Option(metavar="|".join(POISON), help="Where poison messages go."),
+]
 AsJson = Annotated[bool, Option("--json", help="One JSON object a line.")]
 
 
@@ -94,6 +116,11 @@ def _settings(
     multicast: str | None,
     allow: list[str] | None,
     deny: list[str] | None,
+    time_to_live: str | None,
+    when_full: str | None,
+    delivery_limit: str | None,
+    poison: str | None,
+    forget: list[str] | None = None,
 ) -> dict[str, Any]:
     """Return the options given on the command line by their names in the control channel."""
     options = {
@@ -103,24 +130,26 @@ def _settings(
         "privacy": privacy,
         "base_priority": base_priority,
         "type": kind,
+        "when_full": when_full,
+        "poison": poison,
         "allow": allow or None,
         "deny": deny or None,
     }
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    for name, text in (("quota", quota), ("journal_quota", journal_quota)):
-        if text is not None:
-            settings[name] = _kilobytes(text, name)
+    limits = {
+        "quota": quota, "journal_quota": journal_quota, "time_to_live": time_to_live,
+        "delivery_limit": delivery_limit,
+    }  # fmt: skip
+    settings |= {key: limit_of(text, key, default=True) for key, text in limits.items() if text is not None}
+    for name in forget or ():
+        if name not in SETTABLE:
+            near = nearest(name, SETTABLE)
+            hint = f"; did you mean {near[0]}?" if near else f": {', '.join(SETTABLE)}"
+            raise InvalidValue(f"{name[:100]!r} is not a property that can be set{hint}", path="default")
+        settings[name] = None if name == "label" else DEFAULT
     if multicast is not None:
         settings["multicast"] = None if multicast.lower() == "none" else multicast
     return settings
-
-
-def _kilobytes(text: str, name: str) -> int | None:
-    if text.lower() == "none":
-        return None
-    if not text.isascii() or not text.isdigit():
-        raise InvalidValue(f"{text!r} is neither a number of KiB nor none", path=name)
-    return int(text)
 
 
 def _print(queues: list[dict[str, Any]], as_json: bool) -> None:
@@ -183,6 +212,10 @@ def create(
     multicast: Multicast = None,
     allow: Allow = None,
     deny: Deny = None,
+    time_to_live: TimeToLive = None,
+    when_full: WhenFull = None,
+    delivery_limit: DeliveryLimit = None,
+    poison: Poison = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a queue; the folder and its queue manager too, if they are missing."""
@@ -190,7 +223,7 @@ def create(
     def run() -> None:
         settings = _settings(
             label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast,
-            allow, deny,
+            allow, deny, time_to_live, when_full, delivery_limit, poison,
         )  # fmt: skip
         with attach(data, create=True) as local:
             _print([local.call("create", queue=queue, transactional=transactional, **settings)], as_json)
@@ -260,6 +293,19 @@ def set_(
     multicast: Multicast = None,
     allow: Allow = None,
     deny: Deny = None,
+    time_to_live: TimeToLive = None,
+    when_full: WhenFull = None,
+    delivery_limit: DeliveryLimit = None,
+    poison: Poison = None,
+    forget: Annotated[
+        list[str] | None,
+        Option(
+            "--default",
+            metavar="PROPERTY",
+            help="Forget what was set for a property: a policy or the default holds. May be repeated; "
+            "--quota default is the same.",
+        ),
+    ] = None,
     paused: Annotated[
         bool | None,
         Option("--pause/--resume", help="Stop or resume sending; of a queue on the way to another computer."),
@@ -271,7 +317,7 @@ def set_(
     def run() -> None:
         settings = _settings(
             label, quota, journal, journal_quota, authenticated, privacy, base_priority, kind, multicast,
-            allow, deny,
+            allow, deny, time_to_live, when_full, delivery_limit, poison, forget,
         )  # fmt: skip
         if paused is not None:
             settings["paused"] = paused

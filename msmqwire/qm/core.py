@@ -38,6 +38,7 @@ from msmqwire.qm.rules.incoming_sequences import IncomingSequences
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.own_moves import OwnMoves
 from msmqwire.qm.rules.queue_memory import QueueMemory
 from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.recovery import Recovery, Stored
@@ -147,6 +148,7 @@ class Core:
         self.messages = MessageEvents(context, hand_outs)  # DMPR-3.1.7.1-01
         # DMPR-3.1.7.1-01
         self.queues = Queues(context, self.messages, self.directory, Lookup(manager, addresses))
+        self.own_moves = OwnMoves(context, self.messages, self.queues.poison_queue)
         self.transactions = Transactions(context, self.messages)  # DMPR-3.1.7.1-01
         self.dispatch = Dispatch(context)  # DMPR-3.1.7.1-01
         self.identity = MessageIdentity(context)
@@ -256,6 +258,7 @@ class Core:
         self.protection.publish()
         restoring = Recovery(self.context, self.messages, self.queues, self._stored)
         restoring.restore()  # DMPR-3.1.3-27
+        self.own_moves.restore()
         self.routing.initialize()
         self.identity.restore(self._stored)
         self.sequence_identity.restore(self._stored)

@@ -57,13 +57,18 @@ def _with_idempotency(db: sqlite3.Connection) -> None:
     _create(db, Table.IDEMPOTENCY)
 
 
+def _with_policies(db: sqlite3.Connection) -> None:
+    """Version 8: policies are stored, and queues name the properties that were set on them."""
+    _create(db, Table.POLICY)
+
+
 def _create(db: sqlite3.Connection, table: Table) -> None:
     """Create a table, unless it is there: the version may be damaged."""
     sql = statement(table, integer_keys=INTEGER_KEYS)
     db.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 
 
-AFTER_CHECKSUMS: Final = frozenset({Table.IDEMPOTENCY})
+AFTER_CHECKSUMS: Final = frozenset({Table.IDEMPOTENCY, Table.POLICY})
 """The tables that have come after the checksums."""
 
 
@@ -78,6 +83,7 @@ LAYOUT: Final = Layout(
         _with_checksums,
         _with_deliveries,
         _with_idempotency,
+        _with_policies,
     ),
     bulky=frozenset({Table.PACKET}),
 )

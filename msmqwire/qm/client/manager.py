@@ -37,7 +37,7 @@ from msmqwire.qm.model.message import Message, ObjectId
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.settings import Settings
 from msmqwire.qm.protocols.binary.transfer import SessionTransfer
-from msmqwire.qm.rules.queues import is_http
+from msmqwire.qm.rules.queue_states import is_http
 from msmqwire.qm.rules.read_results import PENDING
 from msmqwire.qm.rules.unreached import failure_words, last_failure
 from msmqwire.qm.runtime import queues

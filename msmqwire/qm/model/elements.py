@@ -104,6 +104,11 @@ class Queue(DirectoryObject):
 
     Attributes:
         number: of the queue in this queue manager; it never changes and is never reused.
+        time_to_live: seconds after which messages that arrive expire at the latest.
+        when_full, poison: of `msmqwire.qm.model.policies`.
+        delivery_limit: the count of deliveries at which a message is poison; 0 for no limit.
+        own: the properties that were set on the queue itself, by name and as in JSON; others have what a
+            policy says, or the default.
         quota, journal_quota: kilobytes.
         security: a self-relative SECURITY_DESCRIPTOR.
         journal: JournalQueueReference.
@@ -134,6 +139,11 @@ class Queue(DirectoryObject):
     full_path: str = ""  # DMPR-3.1.1.2-18
     directory_path: str = ""  # DMPR-3.1.1.2-19
     scope: QueueScope = QueueScope.ENTERPRISE
+    time_to_live: int = INFINITE
+    when_full: str = "refuse"
+    delivery_limit: int = 0
+    poison: str = "subqueue"
+    own: dict[str, Any] = field(default_factory=dict)
     number: int = 0
     total_bytes: int = 0  # DMPR-3.1.1.2-22
     queue_manager: QueueManager | None = None  # DMPR-3.1.1.2-23

@@ -33,6 +33,7 @@ _ATTRIBUTES_OUTSIDE_PACKET: Final = frozenset(
         "authentication_level",
         "deliveries",
         "encrypted",
+        "expires",
         "lookup_identifier",
         "move_reason",
         "origin",
@@ -113,6 +114,7 @@ class Message:
         origin: its source in the network, or that of the message it reports on: see `origin_of`; empty for a
             message of this computer.
         peer: the address that it came from, while it is in memory; empty if that is `origin`.
+        expires: when it ends if nobody receives it, in seconds since 1970-01-01 UTC; 0 for never or unknown.
         deliveries, move_reason: those of its `MoveHistory`.
         packet: the UserMessage packet in which the message was received, as bytes; None for a new one.
     """
@@ -179,6 +181,7 @@ class Message:
     soap_body: str = ""
     origin: str = ""
     peer: str = ""
+    expires: int = 0
     deliveries: int = 0
     move_reason: MoveReason = _NO_REASON
     packet: bytes | None = None

@@ -223,6 +223,11 @@ class MessagePositionList:
         """Return the position with a LookupIdentifier."""
         return self._by_identifier.get(lookup_identifier)
 
+    def heads(self) -> list[MessagePosition]:
+        """Return the first position of each priority; it may have been removed while cursors are at it."""
+        lasts = [self._last_by_priority[priority] for priority in sorted(self._last_by_priority)]
+        return [before.next for before in (self.start, *lasts[:-1])] if lasts else []
+
     def insert(self, position: MessagePosition) -> None:
         """Insert a position by its LookupIdentifier."""
         identifier = position.lookup_identifier

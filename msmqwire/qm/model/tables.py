@@ -21,6 +21,7 @@ class Table(StoreTable):
     INCOMING = "incoming"  # by sender and destination: the last transactional message accepted
     HISTORY = "history"  # by message identifier: when a recoverable message was received
     IDEMPOTENCY = "idempotency"  # by hashes of a token and a key: the request that was carried out
+    POLICY = "policy"  # by name: pattern, order and properties
 
 
 INTEGER_KEYS: Final = frozenset({Table.QUEUE, Table.MESSAGE, Table.PACKET, Table.OUTGOING, Table.SEQUENCE})

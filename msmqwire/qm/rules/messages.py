@@ -35,6 +35,8 @@ from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.refusals import QUOTA, reason_of
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.rules import cursors, serialization, stored_rows
+from msmqwire.qm.rules.deliveries import Deliveries
+from msmqwire.qm.rules.expiry import Expiry
 from msmqwire.qm.rules.memory_pool import MemoryPool
 from msmqwire.qm.rules.message_memory import MessageMemory
 from msmqwire.qm.rules.quotas import COPY_LOST, NO_ROOM, Quotas, over_quota
@@ -55,10 +57,13 @@ class MessageEvents:
 
     Attributes:
         memory: the stored messages that are also in memory.
-        hand_outs: the messages that programs have.
         pool: counts the memory that peers can make the queue manager use.
         quotas: counts the bytes of messages.
         waiting_reads: the reads that wait for a message.
+        expiry: the ends of messages that are not received in time.
+        deliveries: the messages that programs have and give back.
+        when_full: called with a full queue and the bytes of a message; returns whether it has made room.
+        when_gone: called with each message that leaves a queue which the queue manager had moved it to.
         when_arrived: called with each message sent by this queue manager that has reached its destination
             queue here.
         when_removed: called with each message that leaves a queue and the reason, before the protocols are
@@ -67,12 +72,15 @@ class MessageEvents:
 
     def __init__(self, context: Context, hand_outs: HandOuts | None = None) -> None:
         self._context = context
-        self.hand_outs = hand_outs or HandOuts()
         self._stored_sequential_id = 0
         self.memory = MessageMemory(context.settings.memory_for_recoverable)
         self.pool = MemoryPool(context.settings.memory)
         self.quotas = Quotas(context.queue_manager, self.pool, context.settings)
         self.waiting_reads = WaitingReads(context, self._receive)
+        self.expiry = Expiry(context, self)
+        self.deliveries = Deliveries(self, hand_outs or HandOuts())
+        self.when_full: Callable[[Queue, int], bool] | None = None
+        self.when_gone: Callable[[MessagePosition], None] | None = None
         self.when_arrived: Callable[[Message], None] | None = None
         self.when_removed: Callable[[Queue, MessagePosition, int], None] | None = None
 
@@ -106,11 +114,11 @@ class MessageEvents:
         if not ignore_quota and (lacking := self.quotas.lacking(message, size)):  # MQMQ-2.3.1.5-02
             context.refused(lacking, message, queue, why=NO_ROOM[lacking])
             return EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED
-        if over_quota(queue, size):
+        if over_quota(queue, size) and not (self.when_full is not None and self.when_full(queue, size)):
             context.refused(QUOTA, message, queue, why="the queue is full", kind="quota")
             return EnqueueStatus.QUEUE_QUOTA_EXCEEDED
         position = self._insert(queue, message, size)
-        self._start_expiry(position, message)  # DMPR-3.1.7.1.9-08
+        self.expiry.start(position, message)  # DMPR-3.1.7.1.9-08
         if transaction is None:
             self.position_available(queue, position)  # DMPR-3.1.7.1.9-10
         else:
@@ -222,25 +230,35 @@ class MessageEvents:
             # A message that is only in the store, and whose sender asked for no report, is not read for this.
             known = position.message if position.in_memory or not position.silent else None
             self._context.refused(reason, known, queue, peer=None if known else UNKNOWN_ORIGIN)
-        if self.when_removed is not None:
-            self.when_removed(queue, position, reason)
-        for subscriber in self._context.subscribers:
-            subscriber.message_position_deleted(queue, position, reason)  # DMPR-3.1.7.2-01, DMPR-3.1.7.2.1-02
+        self.report_removed(queue, position, reason)
         # MQMQ-2.3.1.4-02
         if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and queue.journaling and queue.journal is not None:
             self.journal(position.message, queue.journal)
         self.discard(position)
 
+    def report_removed(self, queue: Queue, position: MessagePosition, reason: int) -> None:
+        """Notify the protocols, and the sender if it is one of here, that a message leaves its queue."""
+        if self.when_removed is not None:
+            self.when_removed(queue, position, reason)
+        for subscriber in self._context.subscribers:
+            subscriber.message_position_deleted(queue, position, reason)  # DMPR-3.1.7.2-01, DMPR-3.1.7.2.1-02
+
     def discard(self, position: MessagePosition) -> None:
         """Remove a position from its queue, and its message from the store."""
-        self.quotas.uncount(position)
-        self.hand_outs.ended(position.lookup_identifier)
+        self._leaves(position)
         position.state = _DELETED  # DMPR-3.1.7.2.1-01
         position.transaction = False
         position.queue.positions.remove(position)  # DMPR-3.1.7.2.1-01
         self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
         if position.recoverable:
             stored_rows.delete_message(self._context.changes, position)
+
+    def _leaves(self, position: MessagePosition) -> None:
+        """A message leaves its queue."""
+        self.quotas.uncount(position)
+        self.deliveries.ended(position.lookup_identifier)
+        if position.history.reason and self.when_gone is not None:
+            self.when_gone(position)
 
     def journal(self, message: Message, journal: Queue) -> None:
         """Copy a message to a journal or dead-letter queue, if its quota allows: DMPR-3.1.1.12-22."""
@@ -262,34 +280,6 @@ class MessageEvents:
             position.transaction = True
             operation = TransactionalOperation(OperationType.DEQUEUE, position, dequeue_reason=reason)
             transaction.operations.append(operation)  # DMPR-3.1.1-09, DMPR-3.1.1.14-02
-
-    def _start_expiry(self, position: MessagePosition, message: Message) -> None:
-        """Start the Time To Be Received Timer: [MS-MQDMPR] 3.1.2.4."""
-        if message.time_to_be_received != INFINITE and expires_in(position.queue):
-            sent_time = message.sent_time or self._context.utc  # MQMQ-2.2.19.2-05, DMPR-3.1.1.12-47
-            # DMPR-3.1.1.12-47, -49
-            self.expire_at(position, sent_time + message.time_to_be_received)  # MQMQ-2.2.19.2-05
-
-    def expire_at(self, position: MessagePosition, time: int) -> None:
-        """Set the expiry time of a message, in seconds since 1970-01-01 UTC."""
-        # DMPR-3.1.2.4-03
-        self._context.timers.start(
-            Timer.TIME_TO_BE_RECEIVED, position.number, (time - self._context.utc) * 1000,  # DMPR-3.1.2.4-02
-            lambda: self.time_to_be_received_expired(position),  # DMPR-3.1.2.4-03
-        )  # fmt: skip
-
-    def time_to_be_received_expired(self, position: MessagePosition) -> None:
-        """Time To Be Received Timer Expired: [MS-MQDMPR] 3.1.7.2.7."""
-        reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT  # DMPR-3.1.1.12-12
-        if position.state is PositionState.AVAILABLE:
-            # DMPR-3.1.7.2.7-01, DMPR-3.1.1.12-12, MQMQ-2.2.19.2-05
-            self.position_deleted(position.queue, position, reason)
-            return
-        position.expired = True  # deleted when its reader or its transaction releases it
-        identifier = position.message.transaction_identifier
-        transaction = self._context.queue_manager.transactions.get(identifier) if identifier else None
-        if transaction is not None and position.state is PositionState.LOCKED:
-            self.lock(position, transaction, reason)  # DMPR-3.1.7.2.7-02
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -354,29 +344,8 @@ class MessageEvents:
         elif delete:  # DMPR-3.1.7.1.12-04
             self.position_deleted(position.queue, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
         else:
-            self.given_back(position)  # DMPR-3.1.7.1.12-06
+            self.deliveries.given_back(position)  # DMPR-3.1.7.1.12-06
         return MQ_OK
-
-    def given_back(self, position: MessagePosition) -> None:
-        """Return a message to its queue after an aborted read or move.
-
-        It is one delivery more if a program had it.
-        """
-        history = position.history.aborted()
-        if self.hand_outs.ended(position.lookup_identifier):
-            history = history.delivered()
-        position.remember(history)
-        self.position_available(position.queue, position)
-
-    def given_back_by_end(self, position: MessagePosition, deliveries: int) -> None:
-        """Return a message that a program had when the last process ended, with its count of deliveries."""
-        position.remember(position.history._replace(deliveries=deliveries))
-        self.position_available(position.queue, position)
-
-    def handed_out(self, position: MessagePosition) -> None:
-        """Note that a program has received a message: its return is one delivery more."""
-        deliveries = position.history.deliveries + 1
-        self.hand_outs.note(position.lookup_identifier, deliveries, lasting=position.recoverable)
 
     def read_by_lookup_identifier(
         self,
@@ -476,10 +445,13 @@ class MessageEvents:
         else:
             self.transfer(position, target)
 
-    def transfer(self, position: MessagePosition, target: Queue) -> MessagePosition:
+    def transfer(
+        self, position: MessagePosition, target: Queue, reason: MoveReason = MoveReason.NONE
+    ) -> MessagePosition:
         """Move a message to another queue now, and return its new position.
 
-        A message for a system queue that is full is discarded.
+        A message for a system queue that is full is discarded. Its count of deliveries stays if the queue
+        manager moves it for a `reason` of its own.
         """
         message = position.message
         if target.queue_type is QueueType.SYSTEM and over_quota(target, position.size):
@@ -489,22 +461,24 @@ class MessageEvents:
         if isinstance(position.queue, OutgoingQueue):
             # It asked for that kind of signature; in a readable queue the value would count as proof.
             message.authentication_level = message.signature_type = AuthenticationLevel.NONE
-        self.quotas.uncount(position)
-        self.hand_outs.ended(position.lookup_identifier)
+        self._leaves(position)
         position.state = _DELETED  # DMPR-3.1.7.1.16-02
         position.transaction = False
         position.queue.positions.remove(position)  # DMPR-3.1.7.1.16-05, DMPR-3.1.1-09
         moved = self._insert(target, message, position.size)
         moved.number = position.number  # the key of its rows in the store
         moved.recoverable = position.recoverable
-        moved.remember(position.history._replace(deliveries=0, reason=MoveReason.NONE))
+        history = position.history
+        moved.remember(history._replace(deliveries=history.deliveries if reason else 0, reason=reason))
         if target.queue_type is QueueType.SYSTEM:
             self._context.timers.stop(Timer.TIME_TO_BE_RECEIVED, position.number)
             if moved.recoverable:
                 stored_rows.put_message(self._context.changes, moved)
         else:
-            moved.remember(position.history.moved(self._context.utc))
-            self._start_expiry(moved, message)
+            kept = moved.history
+            history = history.moved(self._context.utc)
+            moved.remember(history._replace(deliveries=kept.deliveries, reason=reason))
+            self.expiry.start(moved, message)
             self.position_available(target, moved)  # DMPR-3.1.7.1.16-03
         return moved
 
@@ -517,8 +491,3 @@ class MessageEvents:
                 position.state = PositionState.PURGE_PENDING  # DMPR-3.1.7.1.7-02
                 if position.stored:
                     stored_rows.put_message(self._context.changes, position)
-
-
-def expires_in(queue: Queue) -> bool:
-    """Whether TimeToBeReceived applies to the messages of a queue: DMPR-3.1.2.4-01."""
-    return queue.queue_type is not QueueType.SYSTEM and not isinstance(queue, OutgoingQueue)

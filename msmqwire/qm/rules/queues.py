@@ -37,31 +37,30 @@ from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER, Lookup, queue_type
 from msmqwire.qm.rules.memory_pool import CHARACTER_BYTES, QUEUE_BYTES, Kind
 from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.own_moves import POISON
+from msmqwire.qm.rules.policies import Policies
+from msmqwire.qm.rules.queue_states import QueueStates, is_http
 from msmqwire.qm.rules.sharing import violates_sharing
 
 _SUCCESS: Final = DirectoryOperationResult.SUCCESS
 _SEND: Final = QueueAccessType.SEND_ACCESS
 _CREATION_ATTRIBUTES: Final = {  # DMPR-3.1.7.1.33-12
     "label", "type", "pathname", "journaling", "quota", "journal_quota", "authentication", "privacy_level",
-    "transactional", "multicast_address", "security", "base_priority",
+    "transactional", "multicast_address", "security", "base_priority", "time_to_live", "when_full",
+    "delivery_limit", "poison", "own",
 }  # fmt: skip
 """The attributes of a new queue that come from iQueue: DMPR-3.1.7.1.3-01, -04."""
 _INTERNAL_QUEUE_NUMBERS: Final = (ORDER_QUEUE_NUMBER, NOTIFICATION_QUEUE_NUMBER)
 """PrivateQueueNumber of the system queues that are not for applications: DMPR-3.1.3-22."""
-HTTP: Final = ("HTTP", "HTTPS")
 
 
-def is_http(name: FormatName | None) -> bool:
-    """Whether a name is a direct format name for HTTP or HTTPS."""
-    return isinstance(name, DirectName) and name.protocol in HTTP
-
-
-class Queues:
+class Queues(QueueStates):
     """The events on queues of one queue manager.
 
     Attributes:
         lookup: finds queues by name.
         memory: counts the outgoing queues that peers asked for.
+        policies: the policies, and what follows from them.
         when_asked_locally: called with an outgoing queue that only peers have asked for so far, and that a
             local application now opens.
     """
@@ -69,7 +68,9 @@ class Queues:
     def __init__(
         self, context: Context, messages: MessageEvents, directory: DirectoryEvents, lookup: Lookup
     ) -> None:
-        self._context, self._messages, self._directory = context, messages, directory
+        super().__init__(context)
+        self._messages, self._directory = messages, directory
+        self.policies = Policies(context)
         self.lookup = lookup
         self.memory = messages.pool
         self.when_asked_locally: Callable[[OutgoingQueue], None] | None = None
@@ -138,6 +139,8 @@ class Queues:
         if path.subqueue is not None:
             assert parent is not None
             queue.owner_queue, parent.subqueues[path.subqueue.lower()] = parent, queue  # DMPR-3.1.1.2-26
+        self.policies.adopt(queue, fresh=True)
+        self.policies.apply(queue)
         self.add(queue)
         if path.subqueue is None:  # DMPR-3.1.7.1.3-03, DMPR-3.1.1.2-25
             self.add_journal(queue)  # DMPR-3.1.7.1.3-03
@@ -212,6 +215,7 @@ class Queues:
     def changed(self, queue: Queue) -> None:
         """Store the changed attributes of a queue, and apply them to its journal."""
         queue.modify_time = self._context.utc  # DMPR-3.1.1.2-04
+        self.policies.adopt(queue)
         if queue.journal is not None:
             queue.journal.quota, queue.journal.security = queue.journal_quota, queue.security
             stored_rows.put_queue(self._context.changes, queue.journal)
@@ -386,9 +390,15 @@ class Queues:
     def create_subqueue(self, name: DirectName) -> Queue | None:
         """Create a subqueue, as its first opening does; None if its queue does not exist."""
         parent = self._main_queue(name)
-        if parent is None:
-            return None
-        template = Queue(NULL_GUID, pathname=f"{parent.pathname};{name.subqueue}")
+        return None if parent is None else self._create_subqueue(parent, name.subqueue or "")
+
+    def poison_queue(self, queue: Queue) -> Queue | None:
+        """Return the subqueue for poison messages of a queue; it is made if it is missing."""
+        parent = queue.owner_queue or queue
+        return parent.subqueues.get(POISON) or self._create_subqueue(parent, POISON)
+
+    def _create_subqueue(self, parent: Queue, name: str) -> Queue | None:
+        template = Queue(NULL_GUID, pathname=f"{parent.pathname};{name}")
         for attribute in ("transactional", "security", "authentication", "privacy_level"):
             setattr(template, attribute, getattr(parent, attribute))
         return self.create(template, skip_directory=True)[1]
@@ -435,51 +445,6 @@ class Queues:
             self._messages.waiting_reads.stop(reader, HResult.MQ_ERROR_OPERATION_CANCELLED)
         if descriptor.cursors.pop(cursor.handle, None) is not None:  # DMPR-3.1.7.1.2-02, DMPR-3.2.1.1-16
             cursors.close_cursor(cursor)
-
-    # -- pausing and flow control -------------------------------------------------------------------
-
-    def pause(self, queue: OutgoingQueue) -> None:
-        """Pause Queue: [MS-MQDMPR] 3.1.4.14 and 3.1.7.2.3."""
-        for subscriber in self._context.subscribers:
-            subscriber.queue_paused(queue)
-        queue.state = OutgoingQueueState.ON_HOLD  # DMPR-3.1.4.14-01, DMPR-3.1.7.2.3-01
-        stored_rows.put_queue(self._context.changes, queue)
-
-    def resume(self, queue: OutgoingQueue) -> None:
-        """Resume Queue: [MS-MQDMPR] 3.1.4.15 and 3.1.7.2.4."""
-        # With hardened security a queue that does not use HTTP becomes Locked: DMPR-3.1.7.2.4-01
-        locked = self._context.queue_manager.hardened_security and not is_http(queue.destination)
-        # DMPR-3.1.4.15-01, DMPR-3.1.7.2.4-01
-        queue.state = OutgoingQueueState.LOCKED if locked else OutgoingQueueState.INACTIVE
-        stored_rows.put_queue(self._context.changes, queue)
-        for subscriber in self._context.subscribers:
-            subscriber.queue_resumed(queue)
-
-    def begin_flow_control(self) -> None:
-        """Begin Flow Control: [MS-MQDMPR] 3.1.7.2.5. No new message is enqueued until it ends."""
-        self._context.queue_manager.throttled = True  # DMPR-3.1.7.2.5-01
-
-    def end_flow_control(self) -> None:
-        """End Flow Control: [MS-MQDMPR] 3.1.7.2.6."""
-        self._context.queue_manager.throttled = False  # DMPR-3.1.7.2.6-01
-
-    def take_offline(self) -> None:
-        """Take Offline: [MS-MQDMPR] 3.1.4.12."""
-        manager = self._context.queue_manager
-        if manager.connection_active:
-            manager.connection_active = False  # DMPR-3.1.4.12-01
-            for subscriber in self._context.subscribers:
-                subscriber.taken_offline()  # MQMR-3.1.4.2-15
-            self.announce_groups()
-
-    def bring_online(self) -> None:
-        """Bring Online: [MS-MQDMPR] 3.1.4.13."""
-        manager = self._context.queue_manager
-        if not manager.connection_active:
-            manager.connection_active = True  # DMPR-3.1.4.13-01
-            self.announce_groups()
-            for subscriber in self._context.subscribers:
-                subscriber.brought_online()  # MQMR-3.1.4.2-14
 
 
 def _may_open(queue: Queue, user: access.Token | None, access_type: QueueAccessType) -> bool:

@@ -110,6 +110,11 @@ class Quotas:
                 position.charged_bytes = 0
 
 
+def kilobytes(count: int) -> int:
+    """Return the bytes of kilobytes."""
+    return count * _KILOBYTE
+
+
 def over_quota(queue: Queue, size: int) -> bool:
     """Whether one more message, of `size` bytes, is more than the quota of a queue allows."""
     # DMPR-3.1.1.2-10

@@ -24,11 +24,15 @@ from msmqwire.qm.model.positions import PRIORITY_SHIFT, MessagePosition
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import serialization, stored_rows
+from msmqwire.qm.rules.expiry import expires_in
 from msmqwire.qm.rules.lookup import NOTIFICATION_QUEUE_NUMBER, ORDER_QUEUE_NUMBER
-from msmqwire.qm.rules.messages import MessageEvents, expires_in
-from msmqwire.qm.rules.queues import Queues, is_http
+from msmqwire.qm.rules.messages import MessageEvents
+from msmqwire.qm.rules.queue_states import is_http
+from msmqwire.qm.rules.queues import Queues
 from msmqwire.service.store.changes import Key
 
+_OWN: Final = b'"own"'
+"""What a row of a queue has since version 7 of the store."""
 _PERSISTENT_STATES: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)
 
 
@@ -62,6 +66,8 @@ class Recovery:
     def _restore_queues(self) -> None:
         queues: dict[int, Queue] = {}
         relations = []
+        policies = self._queues.policies
+        policies.restore(self._stored.rows(Table.POLICY))
         for number, row in self._stored.rows(Table.QUEUE):
             assert isinstance(number, int)
             queue, journal_of, subqueue_of = stored_rows.read_queue(number, row)
@@ -69,6 +75,8 @@ class Recovery:
                 queue.state = OutgoingQueueState.INACTIVE  # DMPR-3.1.1.3-08
             queues[number] = queue
             relations.append((queue, journal_of, subqueue_of))
+            if _OWN not in row:
+                policies.adopt(queue, fresh=True)  # an older version has stored it
         for queue, journal_of, subqueue_of in relations:
             if journal_of is not None:
                 queue.owner_queue = queues[journal_of]
@@ -77,6 +85,8 @@ class Recovery:
                 queue.owner_queue = queues[subqueue_of]
                 queues[subqueue_of].subqueues[queue.pathname.rpartition(";")[2].lower()] = queue
             self._queues.restore(queue)
+            if policies.by_name:
+                policies.apply(queue)
 
     def _restore_messages(self) -> dict[int, MessagePosition]:
         """Restore the messages; return the positions that are locked or in a transaction, by number."""
@@ -89,7 +99,7 @@ class Recovery:
         disordered: set[tuple[int, int]] = set()  # sorting millions would hold other threads up
         load, available, origins = self.load, PositionState.AVAILABLE, stored_rows.Origins()
         text = stored_rows.TEXT
-        left = self._messages.hand_outs.left()
+        left = self._messages.deliveries.hand_outs.left()
         for number, row in self._stored.rows(Table.MESSAGE):  # there may be millions
             assert isinstance(number, int)
             stored = stored_rows.read_position(row)
@@ -109,7 +119,7 @@ class Recovery:
             if left and (deliveries := left.get(stored.lookup_identifier, 0)) > position.history.deliveries:
                 self._handed_out.append((position, deliveries))
             if stored.expires and expires_in(queue):
-                self._messages.expire_at(position, stored.expires)
+                self._messages.expiry.expire_at(position, stored.expires)
             part = stored.queue, stored.lookup_identifier >> PRIORITY_SHIFT
             positions = by_priority.get(part)
             if positions is None:
@@ -150,6 +160,7 @@ class Recovery:
         message.lookup_identifier, message.arrival_time = stored.lookup_identifier, stored.arrival_time
         message.allow_peek_when_locked = stored.allow_peek_when_locked
         message.application_deadletter_queue, message.origin = stored.deadletter, stored.origin
+        message.expires = stored.expires
         message.deliveries, message.move_reason = position.history.deliveries, position.history.reason
         return message
 
@@ -191,7 +202,7 @@ class Recovery:
         self._orphaned.clear()
         for position, deliveries in self._handed_out:
             if position.state is PositionState.AVAILABLE:  # else a coordinator decides
-                self._messages.given_back_by_end(position, deliveries)
+                self._messages.deliveries.left_by_end(position, deliveries)
         self._handed_out.clear()
 
     def _system_queues(self) -> None:

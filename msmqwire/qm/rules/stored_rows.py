@@ -25,6 +25,7 @@ from msmqwire.qm.model.enumerations import (
     QueueScope,
     QueueType,
 )
+from msmqwire.qm.model.policies import GOVERNED, is_governed
 from msmqwire.qm.model.positions import NO_HISTORY, MessagePosition, MoveHistory
 from msmqwire.qm.model.settings import KeptSettings
 from msmqwire.qm.model.tables import Table
@@ -92,8 +93,8 @@ class StoredPosition(NamedTuple):
 def put_message(changes: Changes, position: MessagePosition) -> None:
     """Store the position and state of a message, and its packet the first time."""
     message = position.message
-    expires = 0
-    if message.time_to_be_received != INFINITE:
+    expires = message.expires
+    if not expires and message.time_to_be_received != INFINITE:
         expires = (message.sent_time or message.arrival_time) + message.time_to_be_received
     origin = f"\0{message.origin}" if message.origin else ""
     flags = _PEEK_WHEN_LOCKED if message.allow_peek_when_locked else 0
@@ -190,6 +191,10 @@ def put_queue(changes: Changes, queue: Queue) -> None:
         if field.name in _NOT_STORED:  # DMPR-3.1.1.2-01
             continue
         content[field.name] = _json_value(getattr(queue, field.name))  # DMPR-3.1.1.2-01, DMPR-3.1.1.3-03
+    if is_governed(queue):  # what policies say follows from them at the next start
+        for name, settable in GOVERNED.items():
+            own = queue.own.get(name, settable.default)
+            content[settable.attribute] = settable.nothing if own is None else own
     if isinstance(queue, OutgoingQueue) and queue.destination is not None:
         # DMPR-3.1.1.3-01
         content["destination"] = queue.destination.text  # a web server's paths may be case-sensitive
@@ -208,6 +213,8 @@ def _json_value(value: Any) -> Any:
         return value.hex()
     if isinstance(value, list):
         return [_json_value(element) for element in value]
+    if isinstance(value, dict):
+        return value
     return value if value is None or isinstance(value, (str, int)) else str(value)
 
 

@@ -19,7 +19,8 @@ from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.message_identity import MessageIdentity
 from msmqwire.qm.rules.messages import MessageEvents
-from msmqwire.qm.rules.queues import Queues, is_http
+from msmqwire.qm.rules.queue_states import is_http
+from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.reflection_limits import ReflectionLimits
 
 INSECURE: Final = frozenset(

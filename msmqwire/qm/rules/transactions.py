@@ -164,7 +164,7 @@ class Transactions:
                 stored_rows.delete_message(self._context.changes, position)
                 position.keep_in_memory(message)
                 position.stored = position.recoverable = False
-            messages.given_back(position)  # DMPR-3.1.4.5-02
+            messages.deliveries.given_back(position)  # DMPR-3.1.4.5-02
 
     @property
     def in_doubt(self) -> list[UUID]:

@@ -72,7 +72,7 @@ class HeldMessages:
         self._last += 1
         self._held[self._last] = _Held(descriptor, position, transaction, owner, pushed)
         if not pushed:
-            self._core.messages.handed_out(position)
+            self._core.messages.deliveries.handed_out(position)
         return self._last
 
     def receipts_of(self, request: Mapping[str, Any]) -> tuple[list[int], list[int]]:
@@ -99,7 +99,7 @@ class HeldMessages:
     def withdraw(self, receipts: list[int]) -> None:
         """Return messages that no program got."""
         for receipt in receipts:
-            self._core.messages.hand_outs.withdraw(self._held[receipt].position.lookup_identifier)
+            self._core.messages.deliveries.hand_outs.withdraw(self._held[receipt].position.lookup_identifier)
         self.end([], receipts, named=False)
 
     def end(self, done: list[int], back: list[int], *, named: bool = True) -> None:
@@ -113,7 +113,7 @@ class HeldMessages:
             for receipt in receipts:
                 descriptor, position, transaction, owner, pushed = self._held.pop(receipt)
                 if pushed and named and not delete:
-                    messages.handed_out(position)
+                    messages.deliveries.handed_out(position)
                 if owner is not None:
                     owner.message_ended(receipt)
                 if transaction is not None:

@@ -24,7 +24,7 @@ from msmqwire.qm.model.enumerations import (
     SenderIdentifierType,
 )
 from msmqwire.qm.model.message import LABEL_MAX, NULL_GUID, Message, ObjectId
-from msmqwire.qm.rules.queues import is_http
+from msmqwire.qm.rules.queue_states import is_http
 from msmqwire.qm.runtime.deliveries import DELIVERIES, EXPRESS, RECOVERABLE, TRANSACTIONAL
 from msmqwire.qm.runtime.message_protection import PROPERTIES, protection_json
 

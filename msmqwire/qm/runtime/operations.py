@@ -16,7 +16,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import ReadOutcome
 from msmqwire.qm.rules.unreadable import readable
-from msmqwire.qm.runtime import queue_pages, queue_reports, queues
+from msmqwire.qm.runtime import policies, queue_pages, queue_reports, queues
 from msmqwire.qm.runtime.activity import activity
 from msmqwire.qm.runtime.available import BATCH_BYTES, available, available_messages, check_read
 from msmqwire.qm.runtime.control_frames import answer_of
@@ -77,6 +77,10 @@ class LocalSession:
             "delete": self._durably(queues.delete),
             "set": self._durably(queues.change),
             "purge": self._durably(queues.purge),
+            "policy_set": self._durably(policies.put),
+            "policy_delete": self._durably(policies.delete),
+            "policy_list": self._policies,
+            "policy_show": self._policy,
             "list": self._list,
             "queues": self._queues,
             "activity": self._activity,
@@ -185,6 +189,12 @@ class LocalSession:
 
     async def _show(self, request: Request) -> Answer:
         return self._driver.read(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
+
+    async def _policies(self, request: Request) -> Answer:
+        return {"policies": self._driver.read(policies.listed, self._core)}
+
+    async def _policy(self, request: Request) -> Answer:
+        return self._driver.read(policies.shown, self._core, request)
 
     async def _report(self, request: Request) -> Answer:
         """Return what management calls of other computers would be told of a queue."""

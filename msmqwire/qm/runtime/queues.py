@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn
-from uuid import UUID
 
 from msmqwire.constants import HResult, MessageClass
 from msmqwire.errors import InvalidValue, QueueError
-from msmqwire.names import DirectName, parse_path_name
+from msmqwire.names import DirectName
 from msmqwire.names.nearest import nearest
 from msmqwire.qm.model import access
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Queue, short_name
@@ -18,16 +17,15 @@ from msmqwire.qm.model.enumerations import (
     DirectoryOperationResult,
     OutgoingQueueState,
     PositionState,
-    QueuePrivacy,
     QueueType,
 )
 from msmqwire.qm.model.message import NULL_GUID, Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.refusals import SHARE
-from msmqwire.qm.rules.lookup import group_of
 from msmqwire.qm.runtime.local_names import path_of, queue_name
 from msmqwire.qm.runtime.message_json import flag, number
-from msmqwire.qm.runtime.queue_access import RightsOn, access_changes, access_json, changed_access
+from msmqwire.qm.runtime.queue_access import RightsOn, access_json, changed_access
+from msmqwire.qm.runtime.queue_properties import CHANGEABLE, set_properties, settings_of
 from msmqwire.qm.runtime.reasons import reason
 from msmqwire.qm.runtime.refused import refused_json
 from msmqwire.service.control.server import check_at_most
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from msmqwire.qm.core import Core
 
 _UINT64_MAX: Final = (1 << 64) - 1
-LABEL_MAX: Final = 124
-"""Limit of the label of a queue in characters."""
 _COMPARED_MAX: Final = 1_000
 """Limit of queues whose names are compared with a missing one."""
 
@@ -172,10 +168,15 @@ def queue_json(core: Core, queue: Queue) -> dict[str, Any]:
         "transactional": queue.transactional,
         "journal": queue.journaling,
         "journal_messages": len(queue.journal.positions) if queue.journal is not None else 0,
-        "quota": _kilobytes(queue.quota),
-        "journal_quota": _kilobytes(queue.journal_quota),
+        "quota": _or_none(queue.quota),
+        "journal_quota": _or_none(queue.journal_quota),
         "authenticated": queue.authentication,
         "privacy": queue.privacy_level.value.lower(),
+        "time_to_live": _or_none(queue.time_to_live),
+        "when_full": queue.when_full,
+        "delivery_limit": queue.delivery_limit or None,
+        "poison": queue.poison,
+        "policies": core.queues.policies.names(queue),
         "base_priority": queue.base_priority,
         "type": str(queue.type),
         "multicast": queue.multicast_address,
@@ -204,99 +205,11 @@ def _machine_rights(core: Core, queue: Queue) -> RightsOn | None:
     return None
 
 
-def _kilobytes(value: int) -> int | None:
+def _or_none(value: int) -> int | None:
     return None if value == INFINITE else value
 
 
-# -- properties -----------------------------------------------------------------------------------------
-
-
-def _label(value: object, path: str) -> str:
-    if not isinstance(value, str) or len(value) > LABEL_MAX:
-        raise InvalidValue(f"not a text of at most {LABEL_MAX} characters", path=path)
-    return value
-
-
-def _quota(value: object, path: str) -> int:
-    return INFINITE if value is None else number(value, path)
-
-
-def _privacy(value: object, path: str) -> QueuePrivacy:
-    privacy = {level.value.lower(): level for level in QueuePrivacy}.get(str(value))
-    if privacy is None:
-        raise InvalidValue(f"{value!r:.100} is none of none, optional, body", path=path)
-    return privacy
-
-
-def _guid(value: object, path: str) -> UUID:
-    try:
-        return UUID(str(value))
-    except ValueError:
-        example = "6f9619ff-8b86-d011-b42d-00c04fc964ff"
-        raise InvalidValue(f"{value!r:.100} is not a GUID, as {example}", path=path) from None
-
-
-def _priority(value: object, path: str) -> int:
-    return number(value, path, 0x7FFF, -0x8000)
-
-
-def _multicast(value: object, path: str) -> str | None:
-    if value is None:
-        return None
-    group = group_of(value) if isinstance(value, str) else None  # MQMQ-2.3.1.23-02
-    if group is None:
-        raise InvalidValue(f"{value!r:.100} is not an address and port, 234.1.1.1:8001", path=path)
-    address, port = group
-    return f"{address}:{port}"
-
-
-_SETTABLE: Final[Mapping[str, tuple[str, Callable[[object, str], object]]]] = {
-    "allow": ("allow", access_changes),
-    "authenticated": ("authentication", flag),
-    "base_priority": ("base_priority", _priority),
-    "deny": ("deny", access_changes),
-    "journal": ("journaling", flag),
-    "journal_quota": ("journal_quota", _quota),
-    "label": ("label", _label),
-    "multicast": ("multicast_address", _multicast),
-    "privacy": ("privacy_level", _privacy),
-    "quota": ("quota", _quota),
-    "type": ("type", _guid),
-}
-"""By property: the attribute of a queue and the function that reads it; `transactional` can't change.
-
-Allowed and denied rights change entries of its descriptor.
-"""
-
-
-def _settings(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
-    settings = {}
-    for name, value in request.items():
-        if name in _SETTABLE:
-            attribute, read = _SETTABLE[name]
-            settings[attribute] = read(value, name)
-        elif name not in ("op", "id", "queue", *others):  # MQMQ-2.3.1.3-02
-            raise InvalidValue("not a property that can be set", path=name)  # MQMQ-2.3.1.3-02
-    return settings
-
-
-def _set(queue: Queue, settings: Mapping[str, Any]) -> None:
-    """Set attributes; the base priority of a private queue is kept.
-
-    Raises InvalidValue for a multicast address of a transactional queue: no message could reach it.
-    """
-    if settings.get("multicast_address") is not None and queue.transactional:
-        raise InvalidValue("a transactional queue gets no multicast messages", path="multicast")
-    others = dict(settings)
-    deny, allow = others.pop("deny", ()), others.pop("allow", ())
-    if deny or allow:
-        if queue.owner_queue is not None:
-            raise InvalidValue("a subqueue is protected like its queue", path="deny" if deny else "allow")
-        access.set_security(queue, changed_access(queue.security, deny, allow))
-    private = parse_path_name(queue.pathname).private
-    for attribute, value in others.items():
-        if attribute != "base_priority" or not private:  # MQMQ-2.3.1.6-03
-            setattr(queue, attribute, value)
+# -- operations --------------------------------------------------------------------------------------------
 
 
 def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,7 +218,7 @@ def create(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     core.queues.set_defaults(template)
     template.pathname = path_of(text(request, "queue"), core.queue_manager.computer_name)
     template.transactional = flag(request.get("transactional", False), "transactional")
-    _set(template, _settings(request, "transactional", "missing"))
+    set_properties(core, template, settings_of(request, "transactional", "missing"))
     status, queue = core.queues.create(template)
     if status == HResult.MQ_ERROR_QUEUE_EXISTS and request.get("missing"):
         queue = find(core, request)
@@ -340,7 +253,7 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         queue = find(core, request)
         if not isinstance(queue, OutgoingQueue):
             raise InvalidValue("only an outgoing queue can be paused", path="paused")
-        for name in _settings(request, "paused"):
+        for name in settings_of(request, "paused"):
             raise InvalidValue(f"only paused can be set of an outgoing queue, not {name}", path=name)
         if flag(request["paused"], "paused") != (queue.state is OutgoingQueueState.ON_HOLD):
             (core.queues.pause if request["paused"] else core.queues.resume)(queue)
@@ -351,17 +264,17 @@ def change(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         _set_machine_rights(core, queue, on, request)
         return queue_json(core, queue)
     _check_application_queue(queue, request, "changed")
-    settings = _settings(request)
+    settings = settings_of(request)
     if not settings:
-        raise InvalidValue(f"there is nothing to set: {', '.join(_SETTABLE)}", path="queue")
-    _set(queue, settings)
+        raise InvalidValue(f"there is nothing to set: {', '.join(CHANGEABLE)}", path="queue")
+    set_properties(core, queue, settings)
     core.queues.changed(queue)
     return queue_json(core, queue)
 
 
 def _set_machine_rights(core: Core, queue: Queue, on: RightsOn, request: Mapping[str, Any]) -> None:
     """Set the readers of a queue of the computer, and the other dead-letter queue with one of the two."""
-    settings, manager = _settings(request), core.queue_manager
+    settings, manager = settings_of(request), core.queue_manager
     if not settings or settings.keys() - {"allow", "deny"}:
         _check_application_queue(queue, request, "changed, except for allow and deny")
     changes = settings.get("deny", ()), settings.get("allow", ())

@@ -14,7 +14,7 @@ from msmqwire.qm.protocols.binary.transfer import OutgoingMessagePosition, Peer,
 from msmqwire.qm.protocols.binary.transfer_table import HELD, TransferTable
 from msmqwire.qm.rules.lookup import Lookup
 from msmqwire.qm.rules.queue_memory import QueueMemory
-from msmqwire.qm.rules.queues import is_http
+from msmqwire.qm.rules.queue_states import is_http
 
 
 class SessionPlaces:

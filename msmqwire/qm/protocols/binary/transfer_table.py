@@ -12,7 +12,8 @@ from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.timers import Timer
 from msmqwire.qm.protocols.binary.session import NextHop
 from msmqwire.qm.protocols.binary.transfer import Peer, SessionTransfer
-from msmqwire.qm.rules.queues import Queues, is_http
+from msmqwire.qm.rules.queue_states import is_http
+from msmqwire.qm.rules.queues import Queues
 from msmqwire.qm.rules.routing import Routing
 
 HELD: Final = (OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED)

@@ -241,7 +241,7 @@ class RemoteReceiving:
             refuse(self._context, call, Refused(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED))
             return
         if request.destructive:
-            self._messages.handed_out(position)
+            self._messages.deliveries.handed_out(position)
         self.handed_out += sum(section.SectionSize for section in sections)
         results: Results = {
             "pdwArriveTime": message.arrival_time,  # MQRR-3.1.4.7-27, MQRR-3.1.4.7-28, MQRR-3.1.4.13-19

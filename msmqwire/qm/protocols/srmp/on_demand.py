@@ -14,7 +14,7 @@ from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.protocols.interface import JoinedProtocol
 from msmqwire.qm.protocols.srmp.local_urls import PORTS
-from msmqwire.qm.rules.queues import is_http
+from msmqwire.qm.rules.queue_states import is_http
 from msmqwire.qm.rules.recovery import Stored
 from msmqwire.qm.rules.system_messages import SystemMessages
 

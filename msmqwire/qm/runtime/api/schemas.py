@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from msmqwire.qm.runtime.api.values import Schema
-from msmqwire.qm.runtime.queues import LABEL_MAX
+from msmqwire.qm.runtime.queue_properties import LABEL_MAX
 
 _TEXT: Final[Schema] = {"type": "string"}
 _TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
