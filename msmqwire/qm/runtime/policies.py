@@ -21,7 +21,7 @@ PATTERN_MAX: Final = 512
 ORDER_MAX: Final = 0x7FFFFFFF
 NAME: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """The names that a policy may have."""
-_OTHERS: Final = ("op", "id", "name", "pattern", "order")
+_OTHERS: Final = ("op", "id", "name", "pattern", "order", "missing")
 
 
 def listed(core: Core) -> list[dict[str, Any]]:
@@ -54,8 +54,11 @@ def policy_of(request: Mapping[str, Any]) -> Policy:
 
 
 def put(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Add a policy, or replace the one of its name."""
+    """Add a policy, or replace the one of its name; with ``missing`` there must be none."""
     policy, policies = policy_of(request), core.queues.policies
+    if request.get("missing") and policy.name in policies.by_name:
+        why = f"{policy.name}: there is a policy of this name; policy set replaces it"
+        raise QueueError(why, HResult.MQ_ERROR_QUEUE_EXISTS)
     if policy.name not in policies.by_name and len(policies.by_name) >= POLICIES_MAX:
         why = f"there are {POLICIES_MAX:,} policies, the most that there may be"
         raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)

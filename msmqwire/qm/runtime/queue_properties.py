@@ -113,7 +113,10 @@ Allowed and denied rights change entries of its descriptor.
 
 
 def settings_of(request: Mapping[str, Any], *others: str) -> dict[str, Any]:
-    """Return the properties that a request sets, by attribute; it has `others` as well. Raises InvalidValue."""
+    """Return the properties that a request sets, by attribute; it has `others` as well.
+
+    Raises InvalidValue.
+    """
     settings: dict[str, Any] = {}
     for name, value in request.items():
         if name in SETTABLE and value == (None if name == "label" else DEFAULT):

@@ -14,6 +14,7 @@ from msmqwire.qm.protocols.binary.session import Session
 from msmqwire.qm.protocols.binary.states import SessionMessageState, SessionRole, SessionState
 from msmqwire.qm.rules.stored_rows import read_message
 from msmqwire.qm.sim.joined import simulated
+from msmqwire.qm.sim.policies import check_moves
 from msmqwire.qm.sim.violation import Invariant
 from msmqwire.service.store.memory import MemoryStore
 from msmqwire.service.virtual.violation import Violation
@@ -66,6 +67,7 @@ def check_step(node: str, core: Core) -> None:
     for protocol in simulated():
         protocol.check_step(node, core)
     _check_shares(node, core)
+    check_moves(node, core)
     for queue in core.queue_manager.queues.values():
         if queue.quota != INFINITE and queue.total_bytes > queue.quota * 1024:
             raise Violation(

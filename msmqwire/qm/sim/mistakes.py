@@ -33,6 +33,7 @@ from msmqwire.qm.rules.system_messages import SystemMessages
 from msmqwire.qm.rules.transactions import Transactions
 from msmqwire.qm.sim.driver_mistakes import DRIVER_MISTAKES
 from msmqwire.qm.sim.joined import simulated
+from msmqwire.qm.sim.policies import POLICY_MISTAKES
 from msmqwire.qm.sim.remote_mistakes import REMOTE_MISTAKES
 from msmqwire.qm.sim.security_mistakes import SECURITY_MISTAKES
 from msmqwire.qm.sim.violation import Invariant
@@ -354,6 +355,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = MappingProxyType(
         "sessions that end are kept": Mistake(SessionTable, "release", nothing, _HANGS | {Invariant.BOUNDED}),
         **DRIVER_MISTAKES,
         **{name: mistake for protocol in simulated() for name, mistake in protocol.mistakes.items()},
+        **POLICY_MISTAKES,
         **REMOTE_MISTAKES,
         **SECURITY_MISTAKES,
     }

@@ -24,6 +24,7 @@ from msmqwire.qm.sim.ledger import MessageLedger
 from msmqwire.qm.sim.network import Network
 from msmqwire.qm.sim.observed_core import ObservedCore
 from msmqwire.qm.sim.plan import NOBODY, START_UTC, Plan, address_of, identifier_of, stray_hop
+from msmqwire.qm.sim.policies import KeptHandOuts
 from msmqwire.qm.sim.protection import Keys
 from msmqwire.qm.sim.queue_observer import QueueObserver
 from msmqwire.qm.sim.reader_ledger import ReaderLedger
@@ -108,6 +109,7 @@ class Node:
         self.core: Core | None = None
         self.remote = RemoteServer(environment, self, reader_ledger)
         self.epoch = 0
+        self._handed_out: dict[int, int] = {}
         self.decided_utc = self.effect_utc = 0
         self.refuses_until = self.unresolved_until = -1
         self.disk_refuses_until = self.disk_slow_until = self.disk_full_until = -1
@@ -272,6 +274,7 @@ class Node:
             quota=QUOTA,
             remote_read=RemoteReadConfiguration(anonymous=True, pending_s=plan.remote_pending_s),
             security=self._keys.configuration(self.name),
+            hand_outs=KeptHandOuts(self._handed_out),
         )
         core.remote_read.transacting.coordinated = True
         self.remote = RemoteServer(environment, self, self._reader_ledger)

@@ -129,6 +129,11 @@ class Plan:
         return any(HTTP in (item.args.get("form"), item.args.get("admin")) for item in self.items)
 
     @property
+    def has_policies(self) -> bool:
+        """Whether policies move poison messages, and the oldest ones of full queues."""
+        return self.seed % 5 == 2
+
+    @property
     def small_quota(self) -> int:
         """The quota of the small queues in kilobytes; a single HTTP message takes more than one."""
         return 4 if self.uses_http else 1

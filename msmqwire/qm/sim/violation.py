@@ -27,6 +27,7 @@ class Invariant(StrEnum):
     WALKED = "a cursor passes each message once"
     JOURNALED_ONCE = "a message is journaled once, if asked for"
     HANGS = "nothing hangs"
+    MOVED = "policies move just the messages that they mean"
     BOUNDED = "memory and tables stay bounded"
     STATES = "the state of every session is one of the named states"
     PROTECTED = "signed and encrypted messages arrive as such, and nothing secret is sent"

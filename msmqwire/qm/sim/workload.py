@@ -33,6 +33,7 @@ from msmqwire.qm.sim.plan import (
     TRANSACTIONAL,
     Item,
 )
+from msmqwire.qm.sim.policies import set_policies
 from msmqwire.qm.sim.protection import protect
 from msmqwire.qm.sim.reader_ledger import Hold, ReaderLedger
 from msmqwire.qm.sim.remote_reader import RemoteReader
@@ -84,6 +85,8 @@ class Workload:
             node.call(partial(self._create_queues, node))
 
     def _create_queues(self, node: Node, core: Core) -> None:
+        if self._environment.plan.has_policies:
+            set_policies(core, self._environment.plan.seed)
         for name in _ALL_QUEUES:
             template = Queue(NULL_GUID)
             core.queues.set_defaults(template)
@@ -262,6 +265,7 @@ class Workload:
             read = core.messages.dequeue(descriptor, timeout=0, transaction=in_core)
             if read.status != MQ_OK or read.position is None:
                 break
+            core.messages.deliveries.handed_out(read.position)
             self._reader_ledger.take(node.name, read.position, Hold(transaction.identifier))
         core.queues.close(descriptor)
         self._transactions.end_after(core, transaction, args["hold_ms"])
@@ -275,6 +279,7 @@ class Workload:
             read = core.messages.dequeue_begin(descriptor, timeout=0)
             if read.status != MQ_OK or read.position is None:
                 break
+            core.messages.deliveries.handed_out(read.position)
             self._reader_ledger.take(node.name, read.position, Hold())
             taken.append(read.position)
         node.program(self._ending(node, descriptor, taken, args))

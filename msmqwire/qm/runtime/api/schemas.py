@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msmqwire.qm.runtime.api.policy_schemas import GOVERNED, POLICY
 from msmqwire.qm.runtime.api.values import Schema
 from msmqwire.qm.runtime.queue_properties import LABEL_MAX
 
@@ -43,10 +44,12 @@ SETTABLE: Final[Mapping[str, Schema]] = {
     "multicast": {"type": ["string", "null"], "description": "Address and port, 234.1.1.1:8001"},
     "allow": _RIGHTS_CHANGES,
     "deny": _RIGHTS_CHANGES,
+    **GOVERNED,
 }
 """The properties of a queue that can be set."""
 
 SCHEMAS: Final[dict[str, Schema]] = {
+    "Policy": POLICY,
     "Problem": {
         "type": "object",
         "required": ["type", "title", "status", "detail", "name"],
@@ -109,6 +112,12 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "journal_quota": _KILOBYTES_OR_NULL,
             "authenticated": _FLAG,
             "privacy": _TEXT,
+            **GOVERNED,
+            "policies": {
+                "type": "object",
+                "description": "By property: the policy that decides it",
+                "additionalProperties": _TEXT,
+            },
             "base_priority": {"type": "integer"},
             "type": _TEXT,
             "multicast": _TEXT_OR_NULL,
