@@ -29,9 +29,11 @@ def activity(driver: EngineDriver, request: Mapping[str, Any]) -> dict[str, Any]
     count = number(request.get("count", COUNT_MAX), "count", COUNT_MAX)
     sessions, transactions = driver.core.binary.sessions, driver.core.queue_manager.transactions
     return {
-        "sessions": [_session(one) for one in islice(sessions.values(), offset, offset + count)],
+        "sessions": [session_json(one) for one in islice(sessions.values(), offset, offset + count)],
         "sessions_total": len(sessions),
-        "transactions": [_transaction(one) for one in islice(transactions.values(), offset, offset + count)],
+        "transactions": [
+            transaction_json(one) for one in islice(transactions.values(), offset, offset + count)
+        ],
         "transactions_total": len(transactions),
         "counters": counters(driver),
     }
@@ -66,7 +68,8 @@ def _reached(one: ConnectionHistory) -> dict[str, Any]:
     }
 
 
-def _session(session: Session) -> dict[str, Any]:
+def session_json(session: Session) -> dict[str, Any]:
+    """Return a session with another queue manager."""
     return {
         "number": session.number,
         "peer": session.place,
@@ -85,7 +88,8 @@ def _session(session: Session) -> dict[str, Any]:
     }
 
 
-def _transaction(transaction: Transaction) -> dict[str, Any]:
+def transaction_json(transaction: Transaction) -> dict[str, Any]:
+    """Return a transaction that has not ended."""
     kinds = Counter(entry.operation_type.name.lower() for entry in transaction.operations)
     return {
         "transaction": str(transaction.identifier),

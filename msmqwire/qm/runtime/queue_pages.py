@@ -37,7 +37,7 @@ def group_of(queue: Queue) -> str | None:
     return SYSTEM if queue.queue_type is QueueType.SYSTEM else APPLICATION
 
 
-_SORTS: Final[Mapping[str, Callable[[Queue], Any]]] = {
+SORTS: Final[Mapping[str, Callable[[Queue], Any]]] = {
     "queue": lambda queue: short_name(queue).lower(),
     "kind": kind,
     "messages": lambda queue: len(queue.positions),
@@ -62,9 +62,9 @@ def page(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidValue(f"{wanted!r:.100} is not a group of queues", path="group")
     if not isinstance(find, str) or len(find) > FIND_MAX:
         raise InvalidValue(f"not a text of at most {FIND_MAX} characters", path="find")
-    sort = _SORTS.get(str(request.get("sort", "queue")))
+    sort = SORTS.get(str(request.get("sort", "queue")))
     if sort is None:
-        raise InvalidValue(f"{request['sort']!r:.100} is none of {', '.join(_SORTS)}", path="sort")
+        raise InvalidValue(f"{request['sort']!r:.100} is none of {', '.join(SORTS)}", path="sort")
     descending = flag(request.get("descending", False), "descending")
     offset = number(request.get("offset", 0), "offset", _UINT32_MAX)
     count = number(request.get("count", 50), "count", PAGE_MAX, 1)
@@ -82,8 +82,8 @@ def page(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
         figures["bytes"] += queue.total_bytes
         if wanted in (None, group) and matches(queue, find.lower()):
             found.append(queue)
-    found.sort(key=_SORTS["queue"])
-    if sort is not _SORTS["queue"] or descending:
+    found.sort(key=SORTS["queue"])
+    if sort is not SORTS["queue"] or descending:
         found.sort(key=sort, reverse=descending)
     shown = [summary(queue) for queue in found[offset : offset + count]]
     return {"queues": shown, "total": len(found), "groups": groups}

@@ -9,7 +9,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from typing import Any, Final, TypeVar
 
 from msmqwire.errors import InvalidValue
@@ -31,7 +31,8 @@ PAGING: Final = (
 )
 """The parameters of each list."""
 ItemT = TypeVar("ItemT")
-Key = str | int
+Key = str | int | list[str | int]
+"""What items are sorted by: of a list all have the same form."""
 
 
 def list_schema(items: Schema) -> Schema:
@@ -84,6 +85,8 @@ class Cursors:
         kind: str,
         key: Callable[[ItemT], Key],
         show: Callable[[ItemT], Any] = lambda item: item,
+        *,
+        descending: bool = False,
     ) -> dict[str, Any]:
         """Return a page of a list: ``{"items", "next"}``.
 
@@ -95,14 +98,15 @@ class Cursors:
             kind: the list, with all that chooses its items: a cursor of another one is refused.
             key: returns what an item is sorted by; no two have the same.
             show: returns the JSON of an item.
+            descending: whether the largest key comes first.
 
         Raises InvalidValue for a cursor of another list.
         """
         limit = parameters.get("limit", LIMIT_DEFAULT)
         after = self.after(parameters, kind)
         keyed = ((key(item), item) for item in items)
-        left = keyed if after is None else (pair for pair in keyed if pair[0] > after)  # type: ignore[operator]
-        found = nsmallest(limit + 1, left, key=lambda pair: pair[0])
+        left = keyed if after is None else (pair for pair in keyed if _follows(pair[0], after, descending))
+        found = (nlargest if descending else nsmallest)(limit + 1, left, key=lambda pair: pair[0])
         shown = [show(item) for _, item in found[:limit]]
         return {"items": shown, "next": self.make(kind, found[limit - 1][0]) if len(found) > limit else None}
 
@@ -110,3 +114,7 @@ class Cursors:
         """Return the key behind which a page begins; None for the first page. Raises InvalidValue."""
         cursor = parameters.get("cursor")
         return None if cursor is None else self.read(kind, cursor)
+
+
+def _follows(key: Any, after: Any, descending: bool) -> bool:
+    return bool(key < after if descending else key > after)

@@ -160,7 +160,8 @@ def routes(api: Api) -> list[Route]:
         ),
         Route(
             "GET", f"{one}/body", Right.READ, "message_body", "The whole body of a message as it is",
-            own.body, answers={200: {"type": "string"}}, answer_type="application/octet-stream", tag="messages",
+            own.body, answers={200: {"type": "string"}}, answer_type="application/octet-stream",
+            tag="messages",
         ),
         Route(
             "GET", "/queues/{queue}/export", Right.READ, "export_messages",
