@@ -19,7 +19,8 @@ from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.local import attach
 from tests.support.browser import Opened, browser, open_page
 from tests.support.peers.raw_peer import PEER, Message, Session, direct
-from tests.support.qm.console_client import WithConsole, token_of, with_console
+from tests.support.qm.console_client import WithConsole, place, token_of, with_console
+from tests.support.qm.console_pages import Open, expect_nothing_strange, go, logged_in
 from tests.support.running import LEDGER, ORDERS, PATIENCE_S, listed, message, peeked, put, recoverable, until
 
 if TYPE_CHECKING:
@@ -27,39 +28,16 @@ if TYPE_CHECKING:
 
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>{{7*7}}\u202e"
 TO = r"DIRECT=OS:nowhere.invalid\PRIVATE$\x"
-PAGES = ("overview", "queues", "outgoing", "journals", "sessions", "transactions", "log")
+PAGES = (
+    "overview", "queues", "outgoing", "journals", "sessions", "transactions", "policies", "health", "log",
+)  # fmt: skip
 QUEUE_PAGE = r"#/queue?name=private%24%5Corders"
-Open = Callable[..., Opened]
 
 
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[WithConsole]:
     with with_console(tmp_path / "data", write=True) as running:
         yield running
-
-
-def logged_in(console: WithConsole, open_page: Open, **settings: Any) -> Opened:
-    """A page that is logged in, and shows the overview."""
-    opened = open_page(console.browser.origin, **settings)
-    page = opened.page
-    page.set_default_timeout(PATIENCE_S * 1000)
-    page.get_by_label("Token").fill(token_of(console.data))
-    page.keyboard.press("Enter")
-    page.locator(".card").first.wait_for()
-    return opened
-
-
-def go(page: Page, place: str, heading: str) -> None:
-    """Go to a page of the console by its address."""
-    page.evaluate("place => { location.hash = place; }", place)
-    page.get_by_role("heading", level=1, name=heading, exact=True).wait_for()
-
-
-def expect_nothing_strange(opened: Opened, console: WithConsole) -> None:
-    """Fail if the page complained, opened a dialog of the browser or asked for anything elsewhere."""
-    assert opened.problems == []
-    assert opened.dialogs == []
-    assert {url for url in opened.requests if not url.startswith(console.browser.origin)} == set()
 
 
 def fill(console: WithConsole) -> None:
@@ -86,13 +64,13 @@ def test_each_page_without_barriers_complaints_and_markup(console: WithConsole, 
         page.locator(f'nav a[href="#/{name}"][aria-current="page"]').wait_for()
         page.locator("main tbody tr, main .empty:not([hidden])").first.wait_for()
         assert opened.serious_barriers() == [], name
-    for place, heading in (
+    for where, heading in (
         (QUEUE_PAGE, ORDERS),
         (f"#/queue?{urlencode({'name': TO})}", TO),
     ):
-        go(page, place, heading)
+        go(page, where, heading)
         page.locator("main tbody a").first.wait_for()
-        assert opened.serious_barriers() == [], place
+        assert opened.serious_barriers() == [], where
     go(page, QUEUE_PAGE, ORDERS)
     page.locator("main tbody a").first.click()
     page.locator("pre.dump").wait_for()
@@ -133,8 +111,8 @@ def test_dark_and_narrow_without_barriers(console: WithConsole, open_page: Open)
         {"viewport": {"width": 360, "height": 700}, "color_scheme": "light"},
     ):
         opened = logged_in(console, open_page, **settings)
-        for place, heading in (("#/queues", "Queues"), (QUEUE_PAGE, ORDERS), ("#/log", "Log")):
-            go(opened.page, place, heading)
+        for where, heading in (("#/queues", "Queues"), (QUEUE_PAGE, ORDERS), ("#/log", "Log")):
+            go(opened.page, where, heading)
             opened.page.locator("main tbody tr").first.wait_for()
             assert opened.serious_barriers() == []
             overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
@@ -149,7 +127,7 @@ def test_a_wrong_token_and_the_right_one_and_out_again(console: WithConsole, ope
     assert opened.serious_barriers() == []
     field.fill("wrong")
     page.keyboard.press("Enter")
-    page.get_by_role("alert").filter(has_text="that is not the token in the file").wait_for()
+    page.get_by_role("alert").filter(has_text="that is neither the token in the file").wait_for()
     field.fill(token_of(console.data))
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name="Overview").wait_for()
@@ -249,7 +227,7 @@ def test_a_message_is_moved_and_deleted_by_keyboard_alone(console: WithConsole, 
     dialog = page.get_by_role("dialog")
     assert dialog.get_attribute("aria-labelledby") == "dialog-title"
     assert opened.serious_barriers() == []
-    assert page.evaluate("document.activeElement.id") == "dialog-field"
+    assert page.evaluate("document.activeElement.id") == "dialog-field-0"
     page.keyboard.press("Escape")
     dialog.wait_for(state="detached")
     assert page.evaluate("document.activeElement.textContent") == "Move…", "back where it was"
@@ -374,12 +352,12 @@ def test_pages_that_are_turned_over_before_they_are_there(tmp_path: Path, open_p
         go(page, QUEUE_PAGE, ORDERS)
         page.get_by_role("link", name="m49", exact=True).wait_for()
         next_page = page.get_by_role("button", name="Next")
-        with slow(page, "**/api/messages**"):
+        with slow(page, "**/api/v1/queues/*/messages?**"):
             next_page.click()
             next_page.click()
         page.get_by_role("link", name="m50", exact=True).wait_for()
         assert page.locator(".range").inner_text() == "51 to 100 of 200"
-        with slow(page, "**/api/messages**"):
+        with slow(page, "**/api/v1/queues/*/messages?**"):
             next_page.click()
             page.get_by_role("button", name="First").click()
         page.get_by_role("link", name="m0", exact=True).wait_for()
@@ -388,8 +366,8 @@ def test_pages_that_are_turned_over_before_they_are_there(tmp_path: Path, open_p
 
 def test_lines_of_another_level_that_come_late_are_not_shown(console: WithConsole, open_page: Open) -> None:
     page = logged_in(console, open_page).page
-    with slow(page, "**/api/log?*level=info*") as waiting:
-        console.browser.post("purge", queue=r"private$\none")
+    with slow(page, "**/api/v1/log?*level=info*") as waiting:
+        console.browser.post(place(r"private$\none", "purge"))
         go(page, "#/log", "Log")
         until(lambda: page.evaluate("1") and waiting, "a question after the log")
         page.get_by_label("Level and above").select_option("error")
@@ -429,8 +407,8 @@ def test_an_address_without_a_page_shows_the_overview(
 def test_the_log_comes_by_itself_and_by_level(console: WithConsole, open_page: Open) -> None:
     page = logged_in(console, open_page).page
     go(page, "#/log", "Log")
-    console.browser.post("purge", queue=r"private$\none")
-    line = page.locator("main tbody tr").filter(has_text="console: purge refused")
+    console.browser.post(place(r"private$\none", "purge"))
+    line = page.locator("main tbody tr").filter(has_text="API: purge refused")
     line.wait_for()
     assert r"queue: private$\none" in line.inner_text().replace("\n", " ")
     page.get_by_label("Level and above").select_option("error")

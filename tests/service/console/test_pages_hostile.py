@@ -161,7 +161,7 @@ def test_wrong_tokens_of_a_proxy_keep_nobody_out(tmp_path: Path) -> None:
         token = token_of(own.server.data)
         body = b'{"token": "' + b"x" * len(token) + b'"}'
         wrong = (
-            f"POST /api/login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
+            f"POST /api/v1/login HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         ).encode() + body
         for _ in range(50):
@@ -206,5 +206,5 @@ def test_compressed_requests_stay_as_they_are(tmp_path: Path) -> None:
         browser = Browser(ADDRESS, own.port("console"))
         token = json.dumps({"token": token_of(own.server.data)}).encode()
         for data, expected in ((token, 200), (gzip.compress(token), 400)):
-            answer = browser.ask("POST", "/api/login", data=data, headers={"Content-Encoding": "gzip"})
+            answer = browser.ask("POST", "/api/v1/login", data=data, headers={"Content-Encoding": "gzip"})
             assert answer.status == expected

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.console.options import ConsoleLimits
@@ -36,6 +36,11 @@ class Answer:
     def told(self) -> Any:
         """The JSON in it."""
         return json.loads(self.body)
+
+
+def place(queue: str, *more: str) -> str:
+    """Return the path of a queue, or of what is below it, in the API."""
+    return "/".join(["queues", quote(queue, safe=""), *more])
 
 
 @dataclass
@@ -69,10 +74,11 @@ class Browser:
         sent: dict[str, str | None] = {"Host": f"{self.address}:{self.port}"}
         if self.cookie:
             sent["Cookie"] = self.cookie
-        if method == "POST":
-            sent |= {"Origin": self.origin, "Content-Type": "application/json", "X-CSRF-Token": self.csrf}
+        if method not in ("GET", "HEAD"):
+            sent |= {"Origin": self.origin, "X-CSRF-Token": self.csrf}
+        if method in ("POST", "PATCH"):
             data = json.dumps({} if told is None else told).encode() if data is None else data
-            sent["Content-Length"] = str(len(data))
+            sent |= {"Content-Type": "application/json", "Content-Length": str(len(data))}
         sent |= {**self.headers, **(headers or {})}
         connection = http.client.HTTPConnection(self.address, self.port, timeout=PATIENCE_S)
         try:
@@ -87,18 +93,26 @@ class Browser:
             connection.close()
 
     def get(self, name: str, **query: Any) -> Answer:
-        """Ask an endpoint that changes nothing."""
-        return self.ask("GET", f"/api/{name}?{urlencode(query)}" if query else f"/api/{name}")
+        """Ask a path of the API that changes nothing."""
+        return self.ask("GET", f"/api/v1/{name}?{urlencode(query)}" if query else f"/api/v1/{name}")
 
     def told(self, name: str, **query: Any) -> Any:
-        """The JSON of an endpoint that changes nothing."""
+        """The JSON of a path of the API that changes nothing."""
         answer = self.get(name, **query)
         assert answer.status == 200, answer
         return answer.told
 
     def post(self, name: str, **told: Any) -> Answer:
         """Ask for a change."""
-        return self.ask("POST", f"/api/{name}", told)
+        return self.ask("POST", f"/api/v1/{name}", told)
+
+    def patch(self, name: str, **told: Any) -> Answer:
+        """Ask for a change of a part."""
+        return self.ask("PATCH", f"/api/v1/{name}", told)
+
+    def delete(self, name: str) -> Answer:
+        """Ask for the end of something."""
+        return self.ask("DELETE", f"/api/v1/{name}")
 
     def log_in(self, token: str) -> Answer:
         """Log in, and keep the cookie if that succeeds."""

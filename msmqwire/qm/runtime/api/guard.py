@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
-from msmqwire.constants import HResult
-from msmqwire.errors import EngineFailed, InvalidName, LocatedError, QueueError, StoreError, Unreachable
 from msmqwire.qm.runtime.api.allowances import Allowance
 from msmqwire.qm.runtime.api.logins import BrowserSession, ConsoleLogins
 from msmqwire.qm.runtime.api.problems import Problem, problem_of
@@ -22,9 +20,6 @@ from msmqwire.service.page_guard import HEADERS, PageGuard
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 CSRF_HEADER: Final = "X-CSRF-Token"
-API: Final = "/api/"
-OPEN: Final = frozenset({"/api/login"})
-"""The paths of the pages' own API that need no login."""
 HEALTH: Final = ("/healthz", "/readyz")
 """The paths of the API at the root."""
 SESSION: Final = web.RequestKey("session", BrowserSession)
@@ -36,7 +31,7 @@ _SCHEME: Final = "bearer "
 
 
 def is_api(path: str) -> bool:
-    """Whether a path is of the API, whose errors are problems."""
+    """Whether a path is of the API, and no file of the pages."""
     return path.startswith(f"{BASE}/") or path in (BASE, *HEALTH)
 
 
@@ -67,25 +62,23 @@ class Guard:
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Check a request, and turn errors into answers."""
         known = False
-        of_the_api = is_api(request.path)
         try:
-            known = await (self._check_api(request) if of_the_api else self._check(request))
+            known = await self._check(request)
             response = await handler(request)
         except Exception as exc:
-            known = SESSION in request or CALLER in request
-            if of_the_api:
-                response = _problem(exc)
-            else:
-                response = _answer_to(exc)
+            known, response = SESSION in request or CALLER in request, _problem(exc)
         if not known and not response.prepared:
             response.force_close()
         return response
 
-    # -- the API --------------------------------------------------------------------------------------------
+    async def _check(self, request: web.Request) -> bool:
+        """Return whether a request has a token or a login. Raises HTTPException and Problem.
 
-    async def _check_api(self, request: web.Request) -> bool:
-        """Return whether a request has a token or a login. Raises HTTPException and Problem."""
+        The files of the pages are no secret.
+        """
         self._pages.check_name(request)
+        if not is_api(request.path):
+            return self._session_of(request) is not None
         caller = await self._bearer(request)
         if caller is not None:
             self._pages.check_origin(request, asks_for_itself=True)
@@ -133,27 +126,6 @@ class Guard:
             self._allowances[caller.key] = allowance
         return allowance
 
-    # -- pages ----------------------------------------------------------------------------------------------
-
-    async def _check(self, request: web.Request) -> bool:
-        """Return whether a request has a login. Raises HTTPException for a request that may not pass."""
-        self._pages.check_name(request)
-        if not request.path.startswith(API):
-            return self._session_of(request) is not None
-        self._pages.check_origin(request)
-        session = self._session_of(request)
-        if session is not None:
-            request[SESSION], request[CALLER] = session, session.caller
-            if not self.logins.allows_request(session):
-                raise web.HTTPTooManyRequests(text="too many requests: wait a moment")
-        if request.path in OPEN:
-            return session is not None
-        if session is None:
-            raise web.HTTPUnauthorized(text="log in first")
-        if request.method == "POST":
-            self._check_csrf(request, session)
-        return True
-
     def _session_of(self, request: web.Request) -> BrowserSession | None:
         identifier = self._cookie_of(request)
         return None if identifier is None else self.logins.find(identifier, request.remote or "")
@@ -176,11 +148,6 @@ class Guard:
         if not hmac.compare_digest(given, session.csrf.encode()):
             raise web.HTTPForbidden(text=f"the header {CSRF_HEADER} is wrong: reload the page")
 
-    def check_write(self) -> None:
-        """Raise HTTPForbidden in a console that changes nothing."""
-        if not self.write:
-            raise web.HTTPForbidden(text="the console is read-only: --console-write lets it change queues")
-
 
 def not_authorized(why: str) -> Problem:
     """Return the problem of a request that has no token, or a wrong one."""
@@ -199,37 +166,8 @@ def _problem(exc: Exception) -> web.Response:
     return problem.answer()
 
 
-def refusal(status: int, reason: str, **more: Any) -> web.Response:
-    """Return an answer with an error."""
-    return web.json_response({"error": reason, **more}, status=status)
-
-
 def guarded_refusal(status: int, reason: str) -> web.Response:
     """Return an answer with an error to a request without a handler of the console."""
     response = Problem(status, reason).answer()
     response.headers.update(HEADERS)
     return response
-
-
-def _answer_to(exc: Exception) -> web.Response:
-    match exc:
-        case Problem():
-            return refusal(exc.status, exc.detail)
-        case web.HTTPException():
-            response = refusal(exc.status, exc.text or exc.reason)
-            response.headers.update((key, value) for key, value in exc.headers.items() if key == "Allow")
-            return response
-        case QueueError():
-            missing = exc.hresult in (
-                HResult.MQ_ERROR_QUEUE_NOT_FOUND,
-                HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
-                HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
-            )
-            return refusal(404 if missing else 409, exc.why, hresult=f"0x{exc.hresult & 0xFFFFFFFF:08X}")
-        case InvalidName() | LocatedError():
-            return refusal(400, exc.why, path=exc.path)
-        case StoreError() | EngineFailed() | Unreachable():
-            return refusal(503, str(exc))
-        case _:
-            log.error("a request of the console failed", exc_info=exc)
-            return refusal(500, "a fault of msmqwire itself: the log has more")

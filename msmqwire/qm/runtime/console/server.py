@@ -14,12 +14,10 @@ from aiohttp import web
 
 from msmqwire.analysis.web_assets import CHART_SCRIPT, CHART_STYLE, COPIED_CELLS, web_asset
 from msmqwire.ownership import write_secret
-from msmqwire.qm.runtime.api.api import KNOWN_S, Api
-from msmqwire.qm.runtime.api.guard import SESSION, Guard, Handler, guarded_refusal
+from msmqwire.qm.runtime.api.api import Api
+from msmqwire.qm.runtime.api.guard import Guard, Handler, guarded_refusal
 from msmqwire.qm.runtime.api.logins import ConsoleLogins
-from msmqwire.qm.runtime.api.sample_stream import SampleStream
 from msmqwire.qm.runtime.api.tokens import Tokens, new_token
-from msmqwire.qm.runtime.console.api import PagesApi
 from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
 from msmqwire.qm.runtime.data_folder import TOKEN_FILE
@@ -58,19 +56,15 @@ class Console:
             ConsoleLogins(tokens, options.limits), tokens, cookie, options.names, write=options.write
         )
         self._samples, self._records = Samples(driver, options.limits), RecentRecords()
-        self._pages_api = PagesApi(driver, self._guard, self._samples, self._records)
         self.api = Api(driver, self._guard, self._samples, self._records, options.limits, health)
-        self._events = SampleStream(self._guard, self._samples, self._records, options.limits)
         self._started = False
 
     def _application(self) -> web.Application:
         application = web.Application(
-            client_max_size=self._limits.request_bytes, middlewares=[self._guard.middleware, self._notice]
+            client_max_size=self._limits.request_bytes, middlewares=[self._guard.middleware]
         )
         self.api.mount(application)
         application.on_response_prepare.append(add_headers)
-        application.add_routes(self._pages_api.routes())
-        application.router.add_get("/api/events", self._events.stream, allow_head=False)
         for path, (content, kind) in _assets().items():
             application.router.add_get(path, _sender(content, kind))
         return application
@@ -107,14 +101,6 @@ class Console:
                 self.token_file.unlink(missing_ok=True)
         self.api.close()
         await self.pages.stop()
-
-    @web.middleware
-    async def _notice(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let a connection with a login last longer than others."""
-        if SESSION in request:
-            streams = request.path == "/api/events"
-            self.api.last(request, self._limits.session_s if streams else KNOWN_S)
-        return await handler(request)
 
 
 def _is_loopback(address: str) -> bool:

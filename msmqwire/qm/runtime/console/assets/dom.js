@@ -42,9 +42,10 @@ export function fill(element, key, children) {
 }
 
 /** A table in a region that can be scrolled by keyboard.
- * `columns`: {title, cell(row), class, sort}. `sorted`: {by, descending, choose(by)}. */
+ * `columns`: {title, cell(row), class, sort, header}; that with `header`, else the first one, names the row. `sorted`: {by, descending, choose(by)}. */
 export function table(caption, columns, sorted) {
   const body = el("tbody");
+  const named = columns.find((column) => column.header) ?? columns[0];
   const heads = columns.map((column) => head(column, sorted));
   const title = el("caption", {}, caption);
   const whole = el("table", {}, title, el("thead", {}, el("tr", {}, heads)), body);
@@ -52,14 +53,15 @@ export function table(caption, columns, sorted) {
   const region = el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": caption }, whole);
   return {
     element: el("div", { class: "table" }, region, empty),
-    show(rows, nothing) {
+    /** `more`: what else the cells depend on. */
+    show(rows, nothing, more = 0) {
       for (const [at, column] of columns.entries()) {
         if (column.sort && sorted) {
           const order = sorted.by === column.sort ? (sorted.descending ? "descending" : "ascending") : "none";
           heads[at].setAttribute("aria-sort", order);
         }
       }
-      fill(body, rows, () => rows.map((row) => el("tr", {}, columns.map((column, at) => cell(column, row, at === 0)))));
+      fill(body, [rows, more], () => rows.map((row) => el("tr", {}, columns.map((column) => cell(column, row, column === named)))));
       region.hidden = rows.length === 0;
       empty.hidden = rows.length > 0;
       empty.textContent = nothing;

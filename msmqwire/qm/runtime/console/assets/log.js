@@ -42,7 +42,7 @@ export const page = {
     return async (sample) => {
       if (paused || (sample && sample.log === last)) return;
       const asked = level;
-      const told = await get("log", { after: last, level }, signal);
+      const told = await get("/log", { after: last, level }, signal);
       if (asked !== level) return; // the lines of the other level are on their way
       lines = [...lines, ...told.lines].slice(-KEPT);
       last = told.last;

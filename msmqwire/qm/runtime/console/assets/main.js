@@ -1,17 +1,20 @@
 // The frame of all pages: login, navigation, the stream of samples.
 import { announce, el } from "./dom.js";
-import { get, post, remember, state } from "./api.js";
+import { address, get, may, post, remember, state } from "./api.js";
+import * as health from "./health.js";
 import * as log from "./log.js";
 import * as message from "./message.js";
 import * as overview from "./overview.js";
+import * as policies from "./policies.js";
 import * as queue from "./queue.js";
 import * as queues from "./queues.js";
 import * as sessions from "./sessions.js";
+import * as tokens from "./tokens.js";
 
 const PAGES = {
   overview: overview.page, queues: queues.application, outgoing: queues.outgoing, journals: queues.journals,
   queue: queue.page, message: message.page, sessions: sessions.sessions, transactions: sessions.transactions,
-  log: log.page,
+  log: log.page, tokens: tokens.page, policies: policies.page, health: health.page,
 };
 const main = document.getElementById("main");
 let shown = null;
@@ -81,14 +84,14 @@ function tell(live, text) {
 
 function listen() {
   stream?.close();
-  stream = new EventSource("/api/events");
+  stream = new EventSource(address("/samples/events"));
   stream.addEventListener("sample", (event) => {
     tell(true, "Live");
     refresh(JSON.parse(event.data));
   });
   stream.addEventListener("error", () => {
     tell(false, "Not connected");
-    get("login").then((session) => (session.csrf ? null : leave()), () => null); // else it connects again
+    get("/login").then((session) => (session.csrf ? null : leave()), () => null); // else it connects again
   });
 }
 
@@ -96,8 +99,8 @@ function enter(session) {
   remember(session);
   document.getElementById("computer").textContent = session.computer;
   const mode = document.getElementById("mode");
-  mode.textContent = session.write ? "Read-write" : "Read-only";
-  mode.classList.toggle("warn", session.write);
+  mode.textContent = may("administer") ? "Administer" : may("read-write") ? "Read-write" : "Read-only";
+  mode.classList.toggle("warn", may("read-write"));
   for (const id of ["status", "nav"]) document.getElementById(id).hidden = false;
   listen();
   show();
@@ -124,13 +127,13 @@ function askForToken() {
     el("h1", { tabindex: "-1" }, "Log in"),
     el("label", { for: "token" }, "Token"), field,
     el("p", { class: "hint", id: "token-hint" }, "It is in the file ", el("code", {}, "console-token"),
-      " in the folder of the queue manager, and new with each start."),
+      " in the folder of the queue manager, and new with each start; one of msmqwire token create is good, too."),
     error, el("div", { class: "buttons" }, el("button", { type: "submit", class: "primary" }, "Log in")));
 
   async function submit(event) {
     event.preventDefault();
     try {
-      const session = await post("login", { token: field.value });
+      const session = await post("/login", { token: field.value });
       first = false; // what had the focus is gone
       enter(session);
       announce("Logged in");
@@ -146,7 +149,7 @@ function askForToken() {
 }
 
 document.getElementById("log-out").addEventListener("click", async () => {
-  await post("logout").catch(() => null);
+  await post("/logout").catch(() => null);
   leave();
 });
 document.addEventListener("logged-out", () => {
@@ -161,4 +164,4 @@ addEventListener("hashchange", () => {
   if (stream) show();
 });
 
-get("login").then((session) => (session.csrf ? enter(session) : askForToken()), askForToken);
+get("/login").then((session) => (session.csrf ? enter(session) : askForToken()), askForToken);

@@ -1,10 +1,11 @@
 // One message: its properties, and its body as text and as bytes.
-import { get, post, state } from "./api.js";
+import { address, get, may, path, post, remove, whyNot } from "./api.js";
 import { ask } from "./dialog.js";
 import { el, fill, properties } from "./dom.js";
-import { bytes, dump, duration, time } from "./format.js";
-import { classChip, page as queuePage } from "./queue.js";
-import { linkTo } from "./queues.js";
+import { bytes, count, dump, duration, time, words } from "./format.js";
+import { classChip } from "./message_list.js";
+import { page as queuePage } from "./queue.js";
+import { linkTo } from "./queue_forms.js";
 
 const HEX_BYTES = 4096;
 
@@ -20,7 +21,7 @@ export const page = {
     return async () => {
       if (done) return;
       const [message, about] = await Promise.all([
-        get("message", { queue, lookup_identifier: id }, signal), get("queue", { queue }, signal)]);
+        get(path`/queues/${queue}/messages/${id}/preview`, {}, signal), get(path`/queues/${queue}`, {}, signal)]);
       done = true; // a message never changes
       fill(shown, message, () => parts(queue, id, message, about));
     };
@@ -29,9 +30,9 @@ export const page = {
 
 function parts(queue, id, message, about) {
   const preview = message.preview;
-  const download = `/api/body?${new URLSearchParams({ queue, lookup_identifier: id })}`;
+  const download = address(path`/queues/${queue}/messages/${id}/body`);
   return [
-    state.write && about.kind !== "outgoing" && el("div", { class: "bar actions" }, buttons(queue, id, about)),
+    about.kind !== "outgoing" && el("div", { class: "bar actions" }, buttons(queue, id, about)),
     el("section", {}, el("h2", {}, "Properties"), ofMessage(message)),
     el("section", {},
       el("h2", {}, "Body"),
@@ -76,6 +77,8 @@ function ofMessage(message) {
     ["Time to reach queue", duration(message.time_to_reach_queue)],
     ["Time to be received", duration(message.time_to_be_received)],
     ["Kept by the sender", [message.journal && "journal", message.dead_letter && "dead letter"].filter(Boolean).join(", ") || "no"],
+    ["Deliveries", message.deliveries === undefined ? undefined : count(message.deliveries)],
+    ["Reason", message.reason && words(message.reason)],
     ["Body type", message.body_type_name],
     ["Application tag", message.application],
     ["Hops", message.hops],
@@ -84,34 +87,50 @@ function ofMessage(message) {
 }
 
 function buttons(queue, id, about) {
+  const why = whyNot("read-write");
+  if (why) return el("p", { class: "hint" }, why);
   const back = (done) => { if (done) location.hash = linkTo(queue); };
+  const where = path`/queues/${queue}/messages/${id}`;
   const main = queue.replace(/;[^;\\]*$/, "");
-  const own = [main, ...Object.keys(about.subqueues).map((sub) => `${main};${sub}`)].filter((one) => one !== queue);
-  const changed = (name, told, text) => async (to) => {
-    await post(name, { queue, lookup_identifier: id, ...told(to) });
-    return text;
-  };
+  const own = [main, ...Object.keys(about.subqueues ?? {}).map((sub) => `${main};${sub}`)].filter((one) => one !== queue);
   const subqueue = () => ask({
     title: "Move to a subqueue", danger: false, action: "Move",
     text: "The message stays as it is, with its identifier. A subqueue that is missing is made.",
-    field: { label: "Subqueue, or the queue itself", placeholder: `${main};poison`, hint: `${main};NAME`, choices: own },
-    run: changed("move", (to) => ({ to }), "Message moved"),
+    fields: [{ name: "to", label: "Subqueue, or the queue itself", placeholder: `${main};poison`, hint: `${main};NAME`, choices: own }],
+    async run({ to }) {
+      await post(`${where}/move`, { to });
+      return "Message moved";
+    },
+  }).then(back);
+  const requeue = () => ask({
+    title: "Requeue this message?", danger: false, action: "Requeue",
+    text: "It goes back to the queue that it was sent to or moved from, and leaves this one.",
+    async run() {
+      await post(`${where}/requeue`, {});
+      return "Message requeued";
+    },
   }).then(back);
   const resend = () => ask({
     title: "Send to another queue", danger: false, action: "Send",
-    text: "The message is sent again as a new one of this computer, with a new identifier, and leaves this queue. A signature is lost.",
-    field: { label: "Queue", placeholder: "private$\\orders", hint: "A queue of this computer, or a format name as DIRECT=OS:host\\private$\\orders", choices: [] },
-    run: changed("resend", (to) => ({ to }), "Message sent"),
+    text: "The message leaves this queue for another one.",
+    fields: [{ name: "to", label: "Queue", placeholder: "private$\\orders", hint: "A queue of this computer, or a format name as DIRECT=OS:host\\private$\\orders" }],
+    async run({ to }) {
+      await post(`${where}/requeue`, { to });
+      return "Message sent";
+    },
   }).then(back);
-  const remove = () => ask({
+  const removal = () => ask({
     title: "Delete this message?", action: "Delete",
     text: "It is deleted for good. Its sender is told if it asked for that.",
-    run: changed("delete", () => ({}), "Message deleted"),
+    async run() {
+      await remove(where);
+      return "Message deleted";
+    },
   }).then(back);
-  const system = about.kind === "system";
   return [
-    !system && el("button", { type: "button", onclick: subqueue }, "Move…"),
+    el("button", { type: "button", onclick: requeue }, "Requeue…"),
+    about.kind !== "system" && el("button", { type: "button", onclick: subqueue }, "Move…"),
     el("button", { type: "button", onclick: resend }, "Send elsewhere…"),
-    el("button", { type: "button", class: "danger", onclick: remove }, "Delete…"),
+    el("button", { type: "button", class: "danger", onclick: removal }, "Delete…"),
   ];
 }

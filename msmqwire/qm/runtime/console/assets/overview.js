@@ -1,5 +1,6 @@
 // The queue manager at a glance: figures, charts of the last half hour, what was refused.
 import { get } from "./api.js";
+import { Chart } from "./chart.js";
 import { el, fill, properties, table } from "./dom.js";
 import { bytes, count, plural, rate, time } from "./format.js";
 
@@ -9,9 +10,6 @@ const GROUPS = [
   ["application", "Queues", "#/queues"], ["outgoing", "Outgoing", "#/outgoing"],
   ["system", "Of the computer", "#/journals"], ["journals", "Journals of queues", "#/journals"],
 ];
-
-/** How much a counter has grown a second between two samples. */
-const growth = (times, counts) => counts.map((value, at) => (at ? Math.max(0, (value - counts[at - 1]) / (times[at] - times[at - 1])) : null));
 
 const CHARTS = [
   { title: "Messages a second", lines: [["Put into queues", "put", "one"], ["Taken out", "taken", "two"]], text: rate, rates: true },
@@ -56,8 +54,8 @@ export const page = {
     let samples = null;
     signal.addEventListener("abort", () => charts.forEach((chart) => chart.end()));
     return async (sample) => {
-      const status = await get("status", {}, signal);
-      if (samples === null || (sample && sample.time - samples.time.at(-1) > 60)) samples = await get("samples", {}, signal);
+      const status = await get("/status", {}, signal);
+      if (samples === null || (sample && sample.time - samples.time.at(-1) > 60)) samples = await get("/samples", {}, signal);
       else if (sample && sample.time > samples.time.at(-1)) {
         for (const name of Object.keys(samples)) {
           samples[name].push(sample[name]);
@@ -103,57 +101,4 @@ function ofStatus(status) {
       ? card("New messages", "Accepted", disk.free === null ? "" : `${bytes(disk.free)} free on the disk`)
       : card("New messages", "Refused", `the disk is full, or almost: ${bytes(disk.free ?? 0)} free`, "bad"),
   ];
-}
-
-class Chart {
-  constructor({ title, lines, text, rates, steps }) {
-    this.steps = steps;
-    this.lines = lines;
-    this.text = text;
-    this.rates = rates;
-    this.place = el("div", { class: "plot", "aria-hidden": "true" });
-    this.values = lines.map(() => el("span", { class: "value" }));
-    const legend = lines.map(([name, , color], at) => el("span", { class: "key" }, el("span", { class: `swatch ${color}`, "aria-hidden": "true" }), `${name}: `, this.values[at]));
-    this.element = el("figure", { class: "chart" }, el("figcaption", {}, el("h3", {}, title), el("p", { class: "legend" }, legend)), this.place);
-    this.scheme = matchMedia("(prefers-color-scheme: dark)");
-    this.again = () => { this.plot?.destroy(); this.plot = null; if (this.samples) this.show(this.samples); };
-    this.scheme.addEventListener("change", this.again);
-    this.observer = new ResizeObserver(() => this.plot?.setSize(this.size()));
-    this.observer.observe(this.place);
-  }
-
-  size() {
-    return { width: Math.max(200, this.place.clientWidth), height: 180 };
-  }
-
-  show(samples) {
-    this.samples = samples;
-    const times = samples.time;
-    const columns = this.lines.map(([, name]) => (this.rates ? growth(times, samples[name]) : samples[name]));
-    columns.forEach((column, at) => { this.values[at].textContent = column.length && column.at(-1) !== null ? this.text(column.at(-1)) : "–"; });
-    const data = [times, ...columns];
-    if (this.plot) this.plot.setData(data);
-    else if (this.place.clientWidth) this.plot = new uPlot(this.options(), data, this.place);
-  }
-
-  options() {
-    const style = getComputedStyle(document.documentElement);
-    const color = (name) => style.getPropertyValue(`--${name}`).trim();
-    const axis = { stroke: color("muted"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("line"), width: 1 }, font: "12px system-ui, sans-serif" };
-    return {
-      ...this.size(),
-      legend: { show: false },
-      cursor: { show: false },
-      scales: { x: { time: true, range: (plot, least, most) => [Math.min(least, most - 120), most] }, y: { range: (plot, least, most) => [0, Math.max(1, most * 1.1)] } },
-      axes: [{ ...axis, space: 80, values: (plot, splits) => splits.map((value) => new Date(value * 1000).toLocaleTimeString("en-GB")) }, { ...axis, size: 76, space: 36, incrs: this.steps, values: (plot, splits) => splits.map((value) => this.text(value).replace("/s", "")) }],
-      series: [{}, ...this.lines.map(([, , name]) => ({ stroke: color(name), width: 2, points: { show: false }, fill: name === "one" ? `${color("one")}22` : undefined }))],
-    };
-  }
-
-  end() {
-    this.observer.disconnect();
-    this.scheme.removeEventListener("change", this.again);
-    this.plot?.destroy();
-    this.plot = null;
-  }
 }

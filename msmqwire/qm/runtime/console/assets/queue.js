@@ -1,32 +1,20 @@
-// One queue: its properties and its messages, a page at a time.
-import { get, post, state } from "./api.js";
-import { ask } from "./dialog.js";
+// One queue: its properties, its chart, its messages, and what can be done with it.
+import { get, may, path, whyNot } from "./api.js";
+import { Chart } from "./chart.js";
 import { chip, el, fill, properties, table } from "./dom.js";
-import { bytes, count, ofSeconds, plural, time, words } from "./format.js";
+import { bytes, count, duration, ofSeconds, plural, rate, words } from "./format.js";
+import { messageList } from "./message_list.js";
+import { change, changeRights, pause, purge, removeQueue, sendTest } from "./queue_forms.js";
 import { stateChip } from "./queues.js";
 
-const SIZE = 50;
-
-export const linkTo = (queue, id) => `#/message?${new URLSearchParams({ queue, id })}`;
+const CHARTS = [
+  { title: "Messages", lines: [["Messages", "messages", "one"]], text: count },
+  { title: "Messages a second", lines: [["In", "put", "one"], ["Out", "taken", "two"]], text: rate, rates: true },
+];
+const CHART_EVERY_S = 10; // as often as the server takes samples of queues
 
 const limit = (kilobytes) => (kilobytes === null ? "no limit" : bytes(kilobytes * 1024));
 const yes = (value) => (value ? "yes" : "no");
-
-const columns = (queue) => [
-  { title: "Label", class: "name", cell: (one) => el("a", { href: linkTo(queue, one.lookup_identifier), "data-focus": one.lookup_identifier }, one.label || "(no label)") },
-  { title: "Class", cell: (one) => classChip(one) },
-  { title: "Delivery", cell: (one) => one.delivery },
-  { title: "Priority", class: "number", cell: (one) => one.priority },
-  { title: "Body", class: "number", cell: (one) => bytes(one.body_size) },
-  { title: "Sent (UTC)", class: "time", cell: (one) => time(one.sent) },
-  { title: "Arrived (UTC)", class: "time", cell: (one) => time(one.arrived) },
-  { title: "Identifier", class: "code", cell: (one) => one.identifier },
-];
-
-export function classChip(message) {
-  const name = message.class_name.replace(/^MQMSG_CLASS_/, "");
-  return chip(words(name), name.startsWith("NACK") ? "bad" : name.startsWith("ACK") ? "good" : "");
-}
 
 export const page = {
   title: (parameters) => parameters.get("name") || "Queue",
@@ -38,7 +26,7 @@ export const page = {
   mount(content, parameters, signal) {
     const name = parameters.get("name") || "";
     const chips = el("div", { class: "chips" });
-    const actions = el("div", { class: "bar actions", hidden: !state.write });
+    const actions = el("div", { class: "bar actions" });
     const about = el("div");
     const history = table("Connection history", [
       { title: "Time (UTC)", class: "time", cell: (one) => ofSeconds(one.time) },
@@ -46,73 +34,52 @@ export const page = {
       { title: "Error", class: "code", cell: (one) => one.error },
       { title: "Addresses", class: "text", cell: (one) => one.addresses.join(", ") },
     ]);
-    const shown = table("Messages", columns(name));
-    const range = el("span", { class: "range" });
-    const button = (text, onclick) => el("button", { type: "button", onclick }, text);
-    const refresh = () => document.dispatchEvent(new Event("refresh"));
-    let before = []; // the lookup identifiers that earlier pages begin behind
-    let after = "";
-    let last = "";
-    const firstPage = button("First", () => { before = []; after = ""; refresh(); });
-    const previous = button("Previous", () => { after = before.pop() ?? ""; refresh(); });
-    const next = button("Next", () => {
-      if (after === last) return; // that page is on its way
-      before.push(after);
-      after = last;
-      refresh();
-    });
+    const charts = CHARTS.map((chart) => new Chart(chart));
+    const kept = el("p", { class: "hint" });
     const historySection = el("section", { hidden: true }, el("h2", {}, "Connections"), history.element);
     content.append(
       chips, actions, el("section", {}, el("h2", {}, "Properties"), about), historySection,
-      el("section", {}, el("h2", {}, "Messages"), el("div", { class: "bar" }, el("div", { class: "pager" }, range, firstPage, previous, next)), shown.element));
+      el("section", {}, el("h2", {}, "Last half hour"), el("div", { class: "charts" }, charts.map((chart) => chart.element)), kept));
+    const messages = messageList(content, name, signal);
+    signal.addEventListener("abort", () => charts.forEach((chart) => chart.end()));
+    let drawn = -Infinity;
+
+    async function draw() {
+      if (performance.now() / 1000 - drawn < CHART_EVERY_S) return;
+      const samples = await get(path`/queues/${name}/samples`, {}, signal);
+      drawn = performance.now() / 1000;
+      if (signal.aborted) return;
+      charts.forEach((chart) => chart.show(samples));
+      kept.textContent = `A sample every ${plural(samples.seconds, "second")}. The server keeps them for ${plural(samples.queues_max, "queue")}: those that are looked at and those that messages move in.`;
+    }
 
     return async () => {
-      const asked = after;
-      const [queue, peeked] = await Promise.all([
-        get("queue", { queue: name }, signal), get("messages", { queue: name, after, count: SIZE }, signal)]);
-      if (asked !== after) return; // another page has been turned to meanwhile
+      const queue = await get(path`/queues/${name}`, {}, signal);
       fill(chips, [queue.kind, queue.state, queue.transactional], () => [
         chip(queue.kind), queue.state && stateChip(queue.state), queue.transactional && chip("transactional", "note")]);
-      fill(actions, [queue.state, queue.messages > 0], () => buttons(queue));
+      fill(actions, queue, () => buttons(queue));
       fill(about, queue, () => (queue.kind === "outgoing" ? ofOutgoing(queue) : ofQueue(queue)));
       historySection.hidden = queue.kind !== "outgoing";
       if (queue.connection_history) history.show(queue.connection_history, "It has not tried to connect yet.");
-      shown.show(peeked.messages, before.length ? "There are no messages behind those of the page before." : "The queue is empty.");
-      last = peeked.messages.at(-1)?.lookup_identifier ?? after;
-      const start = before.length * SIZE;
-      range.textContent = peeked.messages.length && peeked.total > SIZE
-        ? `${count(start + 1)} to ${count(start + peeked.messages.length)} of ${count(peeked.total)}`
-        : plural(peeked.total, "message");
-      firstPage.hidden = previous.hidden = next.hidden = !peeked.more && before.length === 0;
-      firstPage.disabled = previous.disabled = before.length === 0;
-      next.disabled = !peeked.more;
+      await messages(queue);
+      await draw();
     };
   },
 };
 
 function buttons(queue) {
-  const paused = queue.state === "OnHold";
-  const pause = () => ask({
-    title: paused ? "Resume this queue?" : "Pause this queue?", danger: false,
-    text: paused ? `Messages in ${queue.queue} are sent again.` : `Messages in ${queue.queue} are kept, and not sent until it is resumed.`,
-    action: paused ? "Resume" : "Pause",
-    async run() {
-      await post("pause", { queue: queue.queue, paused: !paused });
-      return paused ? "Resumed" : "Paused";
-    },
-  }).then(() => document.dispatchEvent(new Event("refresh")));
-  const purge = () => ask({
-    title: "Delete all messages?",
-    text: `${plural(queue.messages, "message")} of ${queue.queue} are deleted for good. Senders that asked for it are told.`,
-    action: "Delete all",
-    async run() {
-      const told = await post("purge", { queue: queue.queue });
-      return `${plural(told.purged, "message")} deleted`;
-    },
-  }).then(() => document.dispatchEvent(new Event("refresh")));
+  const why = whyNot("administer");
+  const button = (text, focus, onclick, more = {}) => el("button", { type: "button", "data-focus": focus, onclick: () => onclick(queue), ...more }, text);
+  const own = queue.kind === "private" || queue.kind === "public";
+  const isMain = own && !/;[^;\\]*$/.test(queue.queue);
   return [
-    queue.state && el("button", { type: "button", "data-focus": "pause", onclick: pause }, paused ? "Resume…" : "Pause…"),
-    el("button", { type: "button", class: "danger", "data-focus": "purge", disabled: queue.messages === 0, onclick: purge }, "Purge…"),
+    may("read-write") && own && button("Send a message…", "send", sendTest),
+    may("administer") && queue.state && button(queue.state === "OnHold" ? "Resume…" : "Pause…", "pause", pause),
+    may("administer") && isMain && button("Change properties…", "change", change),
+    may("administer") && (isMain || queue.kind === "system") && "allow" in queue && button("Change rights…", "rights", changeRights),
+    may("read-write") && button("Purge…", "purge", purge, { class: "danger", disabled: queue.messages === 0 }),
+    may("administer") && isMain && button("Delete queue…", "delete", removeQueue, { class: "danger" }),
+    why && el("p", { class: "hint" }, why),
   ];
 }
 
@@ -124,24 +91,34 @@ function ofOutgoing(queue) {
   ]);
 }
 
+const WHEN_FULL = { refuse: "refuses new messages", "oldest-to-dead-letters": "its oldest messages become dead letters" };
+const POISON = { subqueue: "the subqueue poison", "dead-letters": "the dead letters" };
+
 function ofQueue(queue) {
   const rights = (entries) => {
     const lines = Object.entries(entries || {}).map(([who, what]) => `${who}: ${what.join(", ").replaceAll("_", " ") || "nothing"}`);
     return lines.length ? el("span", { class: "lines" }, lines.join("\n")) : null;
   };
+  const from = (name, value) => (queue.policies?.[name] && value !== undefined ? [value, " ", el("span", { class: "none" }, `(policy ${queue.policies[name]})`)] : value);
+  const known = (name, text) => (name in queue ? from(name, text(queue[name])) : undefined);
   return properties([
     ["Messages", `${count(queue.messages)} (${bytes(queue.bytes)})`],
     ["Label", queue.label],
     ["Transactional", yes(queue.transactional)],
     ["Authenticated", yes(queue.authenticated)],
     ["Privacy", queue.privacy],
-    ["Quota", limit(queue.quota)],
-    ["Journal", queue.journal ? `on, ${plural(queue.journal_messages, "message")}` : `off, ${plural(queue.journal_messages, "message")}`],
+    ["Quota", from("quota", limit(queue.quota))],
+    ["When full", known("when_full", (value) => WHEN_FULL[value] ?? value)],
+    ["Time to live at most", known("time_to_live", (value) => duration(value))],
+    ["Deliveries at most", known("delivery_limit", (value) => (value === null ? "no limit" : count(value)))],
+    ["At that limit to", known("poison", (value) => POISON[value] ?? value)],
+    ["Journal", from("journal", queue.journal ? `on, ${plural(queue.journal_messages, "message")}` : `off, ${plural(queue.journal_messages, "message")}`)],
     ["Journal quota", limit(queue.journal_quota)],
     ["Base priority", queue.base_priority],
     ["Open", plural(queue.open, "handle")],
     ["Multicast address", queue.multicast],
-    ["Subqueues", Object.entries(queue.subqueues).map(([sub, number]) => `${sub} (${count(number)})`).join(", ")],
+    ["Subqueues", Object.keys(queue.subqueues).length ? el("span", {}, Object.entries(queue.subqueues).flatMap(([sub, number], at) => [
+      at > 0 && ", ", el("a", { href: `#/queue?${new URLSearchParams({ name: `${queue.queue};${sub}` })}` }, `${sub} (${count(number)})`)])) : null],
     ["Format name", queue.format_name && el("code", {}, queue.format_name)],
     ["Identifier", el("code", {}, queue.identifier)],
     ["Type", el("code", {}, queue.type)],

@@ -1,13 +1,12 @@
 // Lists of queues: those of applications, those on the way to other computers, journals and dead letters.
-import { get } from "./api.js";
+import { may } from "./api.js";
 import { chip, el, table } from "./dom.js";
-import { bytes, count, plural, rate, words } from "./format.js";
+import { bytes, count, rate, words } from "./format.js";
+import { Pages } from "./paging.js";
+import { create, linkTo, sendTest } from "./queue_forms.js";
 
-const SIZE = 50;
 const FIND_MS = 250;
 const STATES = { Connected: "good", Waiting: "warn", OnHold: "warn", Locked: "bad" };
-
-export const linkTo = (name) => `#/queue?${new URLSearchParams({ name })}`;
 
 export const stateChip = (state) => chip(words(state), STATES[state] || "");
 
@@ -55,23 +54,22 @@ const onTheWay = [
   { title: "State", sort: "state", cell: (queue) => stateChip(queue.state) },
   messages, leaving, size,
   { title: "Next hop", class: "text", cell: (queue) => queue.next_hops.join(", ") },
-  { title: "Last connection", class: "text", cell: (queue) => queue.last_status && [words(queue.last_status), queue.last_error && ` (${queue.last_error})`] },
+  { title: "Last connection", class: "text", cell: (queue) => queue.last_connection && [words(queue.last_connection.status), !/^0x0+$/.test(queue.last_connection.error) && ` (${queue.last_connection.error})`] },
 ];
 const ofTheSystem = [name, messages, arriving, leaving, size];
 
 /** One list: find, sort, page by page. */
-function list(content, { group, heading, caption, columns, nothing, signal, sort = "queue" }) {
-  const query = { sort, descending: sort !== "queue", offset: 0, find: "" };
+function list(content, { where, query = {}, heading, caption, columns, nothing, signal, sort = "queue", actions }) {
+  const chosen = { ...query, sort, descending: sort !== "queue", find: "" };
   const rates = new Rates();
-  const refresh = () => document.dispatchEvent(new Event("refresh"));
+  const pages = new Pages(where, { one: "queue" });
   const sorted = {
-    get by() { return query.sort; },
-    get descending() { return query.descending; },
+    get by() { return chosen.sort; },
+    get descending() { return chosen.descending; },
     choose(by) {
-      query.descending = query.sort === by ? !query.descending : by === "messages" || by === "bytes";
-      query.sort = by;
-      query.offset = 0;
-      refresh();
+      chosen.descending = chosen.sort === by ? !chosen.descending : by === "messages" || by === "bytes";
+      chosen.sort = by;
+      pages.reset();
     },
   };
   const shown = table(caption, columns, sorted);
@@ -81,42 +79,35 @@ function list(content, { group, heading, caption, columns, nothing, signal, sort
     autocomplete: "off", spellcheck: "false", maxlength: 256,
     oninput() {
       clearTimeout(timer);
-      timer = setTimeout(() => { query.find = find.value; query.offset = 0; refresh(); }, FIND_MS);
+      timer = setTimeout(() => { chosen.find = find.value; pages.reset(); }, FIND_MS);
     },
   });
-  const range = el("span", { class: "range" });
-  const previous = el("button", { type: "button", onclick: () => { query.offset = Math.max(0, query.offset - SIZE); refresh(); } }, "Previous");
-  const next = el("button", { type: "button", onclick: () => { query.offset += SIZE; refresh(); } }, "Next");
-  content.append(el("section", {}, heading && el("h2", {}, heading), el("div", { class: "bar" }, find, el("div", { class: "pager" }, range, previous, next)), shown.element));
+  content.append(el("section", {}, heading && el("h2", {}, heading), el("div", { class: "bar" }, find, actions, pages.element), shown.element));
   return async () => {
-    const told = await get("queues", { ...query, group, count: SIZE }, signal);
-    if (!told.queues.length && query.offset > 0) {
-      query.offset = 0;
-      return refresh();
-    }
-    const by = rates.note(told.queues);
-    shown.show(told.queues.map((queue) => ({ ...queue, rates: by.get(queue.queue) })), query.find ? "No queue has this in its name or label." : nothing);
-    const end = query.offset + told.queues.length;
-    range.textContent = told.total > SIZE ? `${count(query.offset + 1)} to ${count(end)} of ${count(told.total)}` : plural(told.total, "queue");
-    previous.hidden = next.hidden = told.total <= SIZE;
-    previous.disabled = query.offset === 0;
-    next.disabled = end >= told.total;
-    return undefined;
+    const told = await pages.ask(chosen, signal);
+    if (told === null) return;
+    const by = rates.note(told.items);
+    shown.show(told.items.map((queue) => ({ ...queue, rates: by.get(queue.queue) })), chosen.find ? "No queue has this in its name or label." : nothing);
+    pages.show(told);
   };
 }
 
 export const application = {
   title: () => "Queues",
   mount: (content, parameters, signal) => list(content, {
-    group: "application", caption: "Private and public queues", columns: ofApplications, signal,
-    nothing: "There are no queues yet: msmqwire queue create makes one.",
+    where: "/queues", query: { group: "application" }, caption: "Private and public queues", columns: ofApplications, signal,
+    nothing: `There are no queues yet: ${may("administer") ? "Create queue… makes one." : "msmqwire queue create makes one."}`,
+    actions: [
+      may("administer") && el("button", { type: "button", class: "primary", onclick: create }, "Create queue…"),
+      may("read-write") && el("button", { type: "button", onclick: () => sendTest() }, "Send a message…"),
+    ],
   }),
 };
 
 export const outgoing = {
   title: () => "Outgoing queues",
   mount: (content, parameters, signal) => list(content, {
-    group: "outgoing", caption: "Queues on the way to other computers", columns: onTheWay, signal,
+    where: "/outgoing", caption: "Queues on the way to other computers", columns: onTheWay, signal,
     nothing: "Nothing is on its way to other computers.",
   }),
 };
@@ -124,9 +115,9 @@ export const outgoing = {
 export const journals = {
   title: () => "Journals and dead letters",
   mount(content, parameters, signal) {
-    const computer = list(content, { group: "system", heading: "Of the computer", caption: "Queues of the computer", columns: ofTheSystem, signal, nothing: "None." });
+    const computer = list(content, { where: "/queues", query: { group: "system" }, heading: "Of the computer", caption: "Queues of the computer", columns: ofTheSystem, signal, nothing: "None." });
     const own = list(content, {
-      group: "journals", heading: "Of queues", caption: "Journals of queues", columns: ofTheSystem, signal, sort: "messages",
+      where: "/queues", query: { group: "journals" }, heading: "Of queues", caption: "Journals of queues", columns: ofTheSystem, signal, sort: "messages",
       nothing: "There are no queues, so no journals.",
     });
     return () => Promise.all([computer(), own()]);

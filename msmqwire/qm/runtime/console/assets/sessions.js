@@ -1,39 +1,25 @@
 // Sessions with other queue managers, and transactions that have not ended.
-import { get } from "./api.js";
 import { chip, el, table } from "./dom.js";
-import { bytes, count, plural, words } from "./format.js";
+import { bytes, count, words } from "./format.js";
+import { Pages } from "./paging.js";
 
-const SIZE = 100;
 const STATES = { OPEN: "good", CLOSED: "bad", WAITING_RECONNECT: "warn" };
 
-function list(content, signal, { name, one, shown }) {
-  let offset = 0;
-  const refresh = () => document.dispatchEvent(new Event("refresh"));
-  const range = el("span", { class: "range" });
-  const previous = el("button", { type: "button", onclick: () => { offset = Math.max(0, offset - SIZE); refresh(); } }, "Previous");
-  const next = el("button", { type: "button", onclick: () => { offset += SIZE; refresh(); } }, "Next");
-  content.append(el("section", {}, el("div", { class: "bar" }, el("div", { class: "pager" }, range, previous, next)), shown.table.element));
+function list(content, signal, { where, one, shown }) {
+  const pages = new Pages(where, { one, size: 100 });
+  content.append(el("section", {}, el("div", { class: "bar" }, pages.element), shown.table.element));
   return async () => {
-    const told = await get("activity", { offset, count: SIZE }, signal);
-    const rows = told[name];
-    const total = told[`${name}_total`];
-    if (!rows.length && offset > 0) {
-      offset = 0;
-      return refresh();
-    }
-    shown.table.show(rows, shown.nothing);
-    range.textContent = total > SIZE ? `${count(offset + 1)} to ${count(offset + rows.length)} of ${count(total)}` : plural(total, one);
-    previous.hidden = next.hidden = total <= SIZE;
-    previous.disabled = offset === 0;
-    next.disabled = offset + rows.length >= total;
-    return undefined;
+    const told = await pages.ask({}, signal);
+    if (told === null) return;
+    shown.table.show(told.items, shown.nothing);
+    pages.show(told);
   };
 }
 
 export const sessions = {
   title: () => "Sessions",
   mount: (content, parameters, signal) => list(content, signal, {
-    name: "sessions", one: "session",
+    where: "/sessions", one: "session",
     shown: {
       nothing: "There is no session with another queue manager.",
       table: table("Sessions with other queue managers", [
@@ -57,7 +43,7 @@ export const sessions = {
 export const transactions = {
   title: () => "Transactions",
   mount: (content, parameters, signal) => list(content, signal, {
-    name: "transactions", one: "transaction",
+    where: "/transactions", one: "transaction",
     shown: {
       nothing: "No transaction is under way.",
       table: table("Transactions that have not ended", [
