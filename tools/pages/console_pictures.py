@@ -29,7 +29,8 @@ def _served(folder: Path) -> Iterator[str]:
     """A queue manager with messages; yields the address of its console."""
     command = [
         sys.executable, "-m", "msmqwire", "serve", "--data", str(folder), "--name", "alpha",
-        "--listen", "127.0.0.1:0", "--ping", "off", "--console", "127.0.0.1:0", "--log", "error",
+        "--listen", "127.0.0.1:0", "--ping", "off", "--console", "127.0.0.1:0", "--console-write",
+        "--log", "error",
     ]  # fmt: skip
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -63,7 +64,8 @@ def pictures() -> dict[str, bytes]:
         made = {"queues.png": page.screenshot(clip=_QUEUES)}
         page.get_by_role("link", name=r"private$\orders").click()
         page.get_by_role("link", name="number 1", exact=True).wait_for()
-        made["queue.png"] = page.screenshot()
+        page.wait_for_function("document.querySelectorAll('.plot canvas').length === 2")
+        made["queue.png"] = page.screenshot(full_page=True)
         return made
 
 

@@ -45,6 +45,7 @@ export class Chart {
     return {
       ...this.size(),
       legend: { show: false },
+      padding: [null, 28, null, null],
       cursor: { show: false },
       scales: { x: { time: true, range: (plot, least, most) => [Math.min(least, most - 120), most] }, y: { range: (plot, least, most) => [0, Math.max(1, most * 1.1)] } },
       axes: [{ ...axis, space: 80, values: (plot, splits) => splits.map((value) => new Date(value * 1000).toLocaleTimeString("en-GB")) }, { ...axis, size: 76, space: 36, incrs: this.steps, values: (plot, splits) => splits.map((value) => this.text(value).replace("/s", "")) }],

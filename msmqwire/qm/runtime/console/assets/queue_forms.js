@@ -152,7 +152,7 @@ export function sendTest(queue = null) {
       { name: "to", label: "To", value: queue?.queue ?? "", placeholder: "private$\\orders", hint: "A queue of this computer, or a format name as DIRECT=OS:host\\private$\\orders" },
       { name: "label", label: "Label", value: "test", most: 249, optional: true },
       { name: "body", label: "Body, as text", type: "area", optional: true },
-      { name: "encoding", label: "Body type", type: "select", value: "utf-16", options: [["utf-16", "a string of ActiveX (VT_BSTR, UTF-16)"], ["utf-8", "bytes (UTF-8)"]] },
+      { name: "encoding", label: "Body type", type: "select", value: "utf-16", options: [["utf-16", "string (VT_BSTR, UTF-16)"], ["utf-8", "bytes (no type, UTF-8)"]] },
       { name: "priority", label: "Priority", type: "select", value: "3", options: [..."01234567"].map((one) => [one, one]), hint: "7 is the highest; transactional messages all have 0" },
       {
         name: "delivery", label: "Delivery", type: "select", value: transactional ? "transactional" : "recoverable",
