@@ -445,7 +445,7 @@ class LocalSession:
         if joined is not None and transactional != {True}:
             raise InvalidValue("only transactional messages are sent in a transaction", path="transaction")
         transaction = joined
-        if transaction is None and (whole or True in transactional):
+        if transaction is None and (True in transactional or (whole and len(messages) > 1)):
             transaction = core.transactions.create(core.context.new_guid(), plain=True not in transactional)
         before = 0 if transaction is None else len(transaction.operations)
         sent: list[str] = []

@@ -136,8 +136,8 @@ def test_a_client_that_leaves_before_a_commit_loses_no_message(turns: int) -> No
     ann, gone = tokens.of(tokens.ann), tokens.gone()
     message = {"label": "a", "delivery": "transactional"}
     request = {"to": f"DIRECT=OS:.\\{LEDGER}", "messages": [message]}
-    sending = tokens.loop.create_task(tokens.of(tokens.bob).send(request))
     receiving = tokens.loop.create_task(ann.receive(LEDGER, 1, 50, 30, None, gone))
+    sending = tokens.loop.create_task(tokens.of(tokens.bob).send(request))
     for _ in range(turns):
         tokens.loop.run_one(tokens.loop.time())
     gone.set_result(None)
