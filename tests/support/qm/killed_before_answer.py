@@ -1,4 +1,4 @@
-"""``python -m tests.support.qm.killed_before_answer``: ``msmqwire`` that dies between a commit and its answer.
+"""``python -m tests.support.qm.killed_before_answer``: a server that dies between a commit and its answer.
 
 While the file named by `FLAG` exists, the process ends, as by a kill, once messages of the API, or a
 transaction, are durable and before anybody is told. `TOKEN` holds at each start.

@@ -89,7 +89,7 @@ class MessageStream:
             with watched(request, self._all.limits.stall_s):
                 await response.write(data)
                 await writer.drain()
-            if ends:
+            if ends or gone.done():  # aiohttp waits no longer then, as if all had been written
                 break
             self._written()
 
