@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msmqwire.constants import MQ_OK, HResult
@@ -56,13 +57,16 @@ class Subscription:
         window: int,
         failed: Callable[[Subscription, MsmqError], None],
         frame: Callable[[int, int, Message], bytes] = message_frame,
+        has_room: Callable[[], bool] = lambda: True,
     ) -> None:
         """`queue` is its name, as clients know it, and the open queue; `failed` is called when it fails;
-        `frame` returns the bytes of a message with the numbers of the subscription and of its receipt.
+        `frame` returns the bytes of a message with the numbers of the subscription and of its receipt;
+        `has_room` is whether a message may be taken that was awaited, while the sink is writable.
         """
         self._driver, self._held, self._sink, self.number = driver, held, sink, number
         self._name, self.descriptor = queue
         self._window, self._failed, self._frame_of = window, failed, frame
+        self._has_room = has_room
         self._messages = driver.core.messages
         self._receipts: dict[int, None] = {}  # in order
         self._last = 0
@@ -150,18 +154,26 @@ class Subscription:
     def _completed(self, read: ReadCompleted) -> None:
         """Push the awaited message, which is now durable, and further available ones."""
         self._waiting = 0
-        position, messages = read.position, self._messages
+        position = read.position
         if self._closed:
-            if position is not None and position.state is PositionState.LOCKED and not position.transaction:
-                descriptor = self.descriptor
-                self._driver.notify(lambda: messages.dequeue_end(descriptor, position, delete=False))
+            self._give_back(position)
         elif self._drains and read.status == HResult.MQ_ERROR_OPERATION_CANCELLED:
             self._soon()
         elif read.status != MQ_OK or position is None or read.message is None:
             self._failed(self, QueueError(reason(read.status, self._name), read.status))
+        elif not self._has_room():
+            self._give_back(position)
+            self._comes_back = True
+            self._sink.when_writable(self._again)
         else:
             self._sink.push([self._frame(position, read.message)])
             self.push()
+
+    def _give_back(self, position: MessagePosition | None) -> None:
+        """Return a message that was awaited, and is not wanted any more."""
+        if position is not None and position.state is PositionState.LOCKED and not position.transaction:
+            end = partial(self._messages.dequeue_end, self.descriptor, position, delete=False)
+            self._driver.notify(end)
 
     # -- the ends of messages -----------------------------------------------------------------------------
 

@@ -89,12 +89,12 @@ def test_a_reader_that_stops_holds_what_it_can_have_read(api: WithApi) -> None:
 
 
 def test_readers_that_stop_hold_little_memory_together(api: WithApi) -> None:
-    send(api.own, *(str(number) for number in range(10)), body=bytes(400 << 10))
     with ExitStack() as streams:
         for _ in range(6):
             streams.enter_context(
                 EventStream(api.own, ORDERS, "?window=1000&settle_within_s=1", receive_buffer=4096)
             )
+        send(api.own, *(str(number) for number in range(10)), body=bytes(400 << 10))
         seen = [api.server.do(unread)]
 
         def all_have_ended() -> bool:

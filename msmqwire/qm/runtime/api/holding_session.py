@@ -108,6 +108,7 @@ class HoldingSession(LocalSession):
         sink: Sink,
         frame: Callable[[int, int, Message], bytes],
         failed: Callable[[Subscription, MsmqError], None],
+        has_room: Callable[[], bool],
     ) -> Subscription:
         """Push messages of a queue to a sink of their own, see `Subscription`. Raises QueueError."""
         self._drain.check()
@@ -117,7 +118,7 @@ class HoldingSession(LocalSession):
         request = {"queue": queue}
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.RECEIVE_ACCESS)
         made = partial(Subscription, self._driver, self._held, sink, 0, (queue, descriptor), window)
-        subscription = made(failed, frame)
+        subscription = made(failed, frame, has_room)
         self._direct.add(subscription)
         return subscription
 

@@ -60,7 +60,9 @@ class MessageStream:
             self._session.opened(self)
             wake = lambda _: self._wake.set()  # noqa: E731
             try:
-                self._subscription = holding.subscribe(queue, self.window, self, self._event, self._failed)
+                self._subscription = holding.subscribe(
+                    queue, self.window, self, self._event, self._failed, lambda: self._all.has_room
+                )
                 gone.add_done_callback(wake)
                 await response.prepare(request)
                 _limit_buffers(request)
