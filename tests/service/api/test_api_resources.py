@@ -56,6 +56,21 @@ def test_a_queue_is_created_changed_and_deleted(api: WithApi) -> None:
     assert (missing.status, missing.told["name"]) == (404, "MQ_ERROR_QUEUE_NOT_FOUND")
 
 
+def test_what_was_set_on_a_queue_is_forgotten(api: WithApi) -> None:
+    told = {
+        "quota": 5,
+        "journal": True,
+        "when_full": "oldest-to-dead-letters",
+        "delivery_limit": 3,
+        "label": "x",
+    }
+    set_ = api.own.told("PATCH", path_of(ORDERS), told)
+    assert {name: set_[name] for name in told} == told
+    default = {name: "default" for name in told if name != "label"} | {"label": None}
+    forgotten = api.own.told("PATCH", path_of(ORDERS), default)
+    assert [forgotten[name] for name in told] == [None, False, "refuse", None, ""]
+
+
 @pytest.mark.parametrize(
     ("told", "path"),
     [
@@ -66,6 +81,8 @@ def test_a_queue_is_created_changed_and_deleted(api: WithApi) -> None:
         ({"quota": -1}, "quota"),
         ({"quota": 1 << 32}, "quota"),
         ({"quota": True}, "quota"),
+        ({"quota": "none"}, "quota"),
+        ({"when_full": "never"}, "when_full"),
         ({"privacy": "all"}, "privacy"),
         ({"transactional": True}, "transactional"),
         ({"allow": ["x"] * 101}, "allow"),

@@ -23,6 +23,7 @@ from msmqwire.qm.runtime.queue_pages import (
     group_of,
     matches,
 )
+from msmqwire.qm.runtime.queue_properties import DEFAULT
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.api.api import Api
@@ -54,12 +55,24 @@ _NEW: Final[Schema] = {
         **SETTABLE,
     },
 }
+
+
+def _or_default(name: str, schema: Schema) -> Schema:
+    """Return the schema of a property that may also be forgotten: policies and defaults decide it then."""
+    if name == "label":
+        return {**schema, "type": ["string", "null"], "description": "null for none"}
+    is_any_text = "string" in schema.get("type", "") and "enum" not in schema
+    if name in ("allow", "deny") or is_any_text:
+        return schema
+    return {"oneOf": [schema, {"const": DEFAULT, "description": "Forget what was set on the queue"}]}
+
+
 _CHANGE: Final[Schema] = {
     "type": "object",
     "minProperties": 1,
     "additionalProperties": False,
     "properties": {
-        **SETTABLE,
+        **{name: _or_default(name, schema) for name, schema in SETTABLE.items()},
         "paused": {"type": "boolean", "description": "Of a queue on the way: whether it is kept back"},
     },
 }
