@@ -109,6 +109,8 @@ class Policy:
         pattern: its pattern, as it was given.
         order: of two policies with a property the higher one counts.
         properties: values by the names of `GOVERNED`, as in JSON.
+        glob: the pattern, ready for comparisons.
+        attributes: the values by the attributes of queues.
     """
 
     name: str
@@ -116,9 +118,13 @@ class Policy:
     order: int
     properties: Mapping[str, Any]
     glob: Pattern = field(init=False, compare=False, repr=False)
+    attributes: dict[str, Any] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "glob", Pattern(self.pattern))
+        values = {GOVERNED[name]: value for name, value in self.properties.items()}
+        attributes = {one.attribute: one.nothing if value is None else value for one, value in values.items()}
+        object.__setattr__(self, "attributes", attributes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as one JSON object."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from msmqwire.qm.model.context import Context
-from msmqwire.qm.model.elements import Queue, short_name
+from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import NULL_GUID
 from msmqwire.qm.model.policies import GOVERNED, SETTABLE, Policy, is_governed
 from msmqwire.qm.model.tables import Table
@@ -60,23 +60,27 @@ class Policies:
     def _changed(self, *policies: Policy) -> None:
         self._rank()
         for queue in self._context.queue_manager.queues.values():
-            if is_governed(queue):
-                name = short_name(queue).lower()
-                if any(policy.glob.matches(name) for policy in policies):
-                    self.apply(queue)
+            if is_governed(queue):  # there may be a hundred thousand
+                name = _name(queue)
+                for policy in policies:
+                    if policy.glob.matches(name):
+                        self._apply(queue, name)
+                        break
 
     def apply(self, queue: Queue) -> None:
         """Set the properties of a queue that policies have, as the rule of precedence says."""
-        if not is_governed(queue):
-            return
-        governing = self._governing(queue)
-        for name, settable in GOVERNED.items():
-            if name in queue.own:
-                settable.set(queue, queue.own[name])
-            elif name in governing:
-                settable.set(queue, governing[name].properties[name])
-            else:
-                setattr(queue, settable.attribute, settable.default)
+        if is_governed(queue):
+            self._apply(queue, _name(queue))
+
+    def _apply(self, queue: Queue, name: str) -> None:
+        values = dict(_DEFAULTS)
+        for policy in reversed(self._ranked):
+            if policy.glob.matches(name):
+                values.update(policy.attributes)
+        for attribute, value in values.items():
+            setattr(queue, attribute, value)
+        for one in GOVERNED.keys() & queue.own.keys():
+            GOVERNED[one].set(queue, queue.own[one])
 
     def names(self, queue: Queue) -> dict[str, str]:
         """Return which policy decides each property that is of a policy."""
@@ -86,7 +90,7 @@ class Policies:
         """Return the policies that decide properties of a queue, by property."""
         found: dict[str, Policy] = {}
         if self._ranked and is_governed(queue):
-            name = short_name(queue).lower()
+            name = _name(queue)
             wanted = GOVERNED.keys() - queue.own.keys()
             for policy in self._ranked:
                 new = wanted & policy.properties.keys() - found.keys()
@@ -123,4 +127,10 @@ class Policies:
         self.apply(queue)
 
 
+def _name(queue: Queue) -> str:
+    """Return the name that patterns are compared with."""
+    return queue.pathname.partition("\\")[2].lower()
+
+
 _DEFAULT: Final = Queue(NULL_GUID)
+_DEFAULTS: Final = {settable.attribute: settable.default for settable in GOVERNED.values()}
