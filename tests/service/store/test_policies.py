@@ -6,17 +6,20 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from msmqwire.errors import InvalidValue, QueueError
+from msmqwire.qm.model.hand_outs import HandOuts
 from msmqwire.qm.model.policies import Pattern
 from msmqwire.qm.model.tables import Table
 from msmqwire.qm.rules import policies as policy_rules
 from msmqwire.qm.runtime import policies as policy_operations
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
+from msmqwire.qm.runtime.hand_out_file import HandOutFile
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.store import memory_store
 from msmqwire.service.store.changes import Changes
@@ -26,9 +29,10 @@ from tests.support.running import LEDGER, ORDERS, PATIENCE_S, message
 class Bench:
     """A queue manager whose store survives it."""
 
-    def __init__(self, store: Any = None) -> None:
+    def __init__(self, store: Any = None, hand_outs: HandOuts | None = None) -> None:
         self.store = store or memory_store()
-        self.driver = EngineDriver(open_core(self.store, "alpha", quota=1 << 20), self.store)
+        core = open_core(self.store, "alpha", quota=1 << 20, hand_outs=hand_outs)
+        self.driver = EngineDriver(core, self.store)
         self.driver.start()
         self.session = LocalSession(self.driver)
 
@@ -440,3 +444,28 @@ def test_messages_expire_at_the_limit_of_their_queue() -> None:
         }  # fmt: skip
 
     run(scenario)
+
+
+# -- a queue manager that is killed ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("poison", ["subqueue", "dead-letters"])
+def test_a_message_that_kills_its_server_is_poison_in_the_end(tmp_path: Path, poison: str) -> None:
+    notes = tmp_path / "notes"
+
+    async def scenario() -> None:
+        bench = Bench(hand_outs=HandOutFile(notes))
+        await bench.create(delivery_limit=2, poison=poison)
+        await bench.send(b"1")
+        for count in (0, 1):
+            assert [one["deliveries"] for one in await bench.messages()] == [count]
+            await bench.ask("receive", queue=ORDERS)
+            bench.driver.abandon()
+            bench = Bench(bench.store, HandOutFile(notes))
+        place = rf"{ORDERS};poison" if poison == "subqueue" else "system$;deadletter"
+        for _ in range(2):
+            (moved,) = await bench.messages(place)
+            assert (moved["deliveries"], moved["reason"], await bench.messages()) == (2, "delivery_limit", [])
+            bench = bench.again()
+
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE_S))
