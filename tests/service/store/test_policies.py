@@ -169,8 +169,8 @@ def test_each_property_can_be_forgotten(name: str, value: Any, default: Any) -> 
 def test_the_highest_order_counts_then_the_first_name() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.create()
-        await bench.policy("b", order=1, quota=1, journal=True)
         await bench.policy("c", order=1, quota=2, delivery_limit=4)
+        await bench.policy("b", order=1, quota=1, journal=True)
         await bench.policy("a", order=0, quota=3, delivery_limit=5, time_to_live=6)
         expected = {"quota": 1, "journal": True, "delivery_limit": 4, "time_to_live": 6}
         deciding = {"delivery_limit": "c", "journal": "b", "quota": "b", "time_to_live": "a"}
@@ -430,8 +430,9 @@ def test_messages_expire_at_the_limit_of_their_queue() -> None:
         await bench.send(b"3", label="longer", time_to_be_received=3000)
         await bench.ask("set", queue=ORDERS, time_to_live=None)
         await bench.send(b"4", label="later")
-        await bench.give_back()
-        bench = bench.again()
+        for _ in range(2):  # the row is written anew
+            await bench.give_back()
+            bench = bench.again()
         core = bench.driver.core
         now, utc = core.context.now, core.context.utc
         left = {}
