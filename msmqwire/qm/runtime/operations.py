@@ -79,13 +79,13 @@ class LocalSession:
             "purge": self._durably(queues.purge),
             "policy_set": self._durably(policies.put),
             "policy_delete": self._durably(policies.delete),
-            "policy_list": self._policies,
-            "policy_show": self._policy,
+            "policy_list": self._reading(policies.all_of),
+            "policy_show": self._reading(policies.shown),
             "list": self._list,
             "queues": self._queues,
             "activity": self._activity,
             "show": self._show,
-            "report": self._report,
+            "report": self._reading(queue_reports.report),
             "peek": self._peek,
             "receive": self._receive,
             "read": self._reads.read,
@@ -190,15 +190,11 @@ class LocalSession:
     async def _show(self, request: Request) -> Answer:
         return self._driver.read(lambda: queues.queue_json(self._core, queues.find(self._core, request)))
 
-    async def _policies(self, request: Request) -> Answer:
-        return {"policies": self._driver.read(policies.listed, self._core)}
+    def _reading(self, read: Callable[[Any, Request], Answer]) -> Callable[[Request], Awaitable[Answer]]:
+        async def run(request: Request) -> Answer:
+            return self._driver.read(read, self._core, request)
 
-    async def _policy(self, request: Request) -> Answer:
-        return self._driver.read(policies.shown, self._core, request)
-
-    async def _report(self, request: Request) -> Answer:
-        """Return what management calls of other computers would be told of a queue."""
-        return self._driver.read(queue_reports.report, self._core, request)
+        return run
 
     def _descriptor(self, request: Request, access: QueueAccessType) -> OpenQueueDescriptor:
         """Return the open queue of a request; open it if necessary."""

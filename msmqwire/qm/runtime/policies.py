@@ -30,6 +30,11 @@ def listed(core: Core) -> list[dict[str, Any]]:
     return [policies[name].to_json() for name in sorted(policies)]
 
 
+def all_of(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a request for all policies."""
+    return {"policies": listed(core)}
+
+
 def shown(core: Core, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return a policy. Raises QueueError if there is none of its name."""
     return _found(core, request).to_json()

@@ -194,7 +194,7 @@ def test_a_journal_copy_has_no_deliveries() -> None:
     run(scenario)
 
 
-def test_the_block_that_an_exception_leaves_gives_its_message_back(tmp_path: Path) -> None:
+def test_a_block_that_an_exception_leaves_gives_back(tmp_path: Path) -> None:
     assert called("queue", "create", ORDERS, "--data", tmp_path).status == 0
     with msmqwire.attach(tmp_path) as manager:
         queue = manager.queue(ORDERS)

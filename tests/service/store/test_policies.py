@@ -183,7 +183,7 @@ def test_the_highest_order_counts_then_the_first_name() -> None:
     run(scenario)
 
 
-def test_policies_hold_for_new_queues_subqueues_and_after_a_start() -> None:
+def test_policies_hold_for_new_queues_and_after_a_start() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.policy("new", r"*orders*", quota=3)
         await bench.create()
