@@ -18,6 +18,7 @@ PAGES = {
     "dead-letters.md": 15,
     "exporter.md": 10,
     "forwarding.md": 24,
+    "gateway.md": 20,
     "from-other-readers.md": 5,
     "management.md": 8,
     "management-captures.md": 1,
@@ -34,6 +35,7 @@ PAGES = {
 LIBRARIES = {
     "exporter.md": ("aiohttp",),
     "forwarding.md": ("aiohttp",),
+    "gateway.md": ("aiohttp",),
     "tutorials/data-engineer.md": ("duckdb", "pyspark"),
     "tutorials/security-engineer.md": ("hypothesis",),
 }
