@@ -1,4 +1,4 @@
-"""``msmqwire check``: whether all that was stored in a folder is there, and right."""
+"""``msmqwire check``: whether a server is ready, or all that was stored in a folder is there, and right."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from click import BadParameter
 from click.exceptions import Exit
 
 from msmqwire.cli.accept import accept, agree
+from msmqwire.cli.api_client import TokenFile, is_url
 from msmqwire.cli.common import EX_DATAERR
 from msmqwire.cli.errors import run_reporting_errors
+from msmqwire.cli.health import health_of, show_health, was_killed
 from msmqwire.cli.options import Argument, Option
 from msmqwire.cli.progress import byte_progress
-from msmqwire.errors import StoreDamaged, StoreForeign, StoreMissing
+from msmqwire.errors import StoreDamaged, StoreForeign, StoreMissing, Unreachable
 from msmqwire.json_text import dumps
 from msmqwire.names.printable import counted, safe
 from msmqwire.netware.runtime.folder import STORE as NETWARE_STORE
@@ -35,9 +37,12 @@ _OPENED: Final[dict[str, Callable[[Path], FolderCheck]]] = {
 
 
 def command(
-    data: Annotated[
-        Path,
-        Argument(metavar="DATA", help="Folder of a queue manager or NetWare queue service, or one store."),
+    place: Annotated[
+        str,
+        Argument(
+            metavar="DATA",
+            help="Folder of a queue manager or NetWare queue service, one store, or the URL of a console.",
+        ),
     ],
     accept_loss: Annotated[
         bool,
@@ -47,27 +52,55 @@ def command(
         ),
     ] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Accept the loss without asking.")] = False,
+    stores: Annotated[
+        bool, Option("--stores", help="Read the stores also while a server runs, in place of asking it.")
+    ] = False,
+    server: Annotated[
+        bool, Option("--server", help="Ask the server only: 69 if none runs, whatever is stored.")
+    ] = False,
+    token_file: TokenFile = None,
     as_json: Annotated[
         bool, Option("--json", help="One JSON object a line: the faults, then a summary of each store.")
     ] = False,
 ) -> None:
-    """Check that everything that was stored in a folder is there and right; name what is lost or damaged.
+    """Check whether a server is ready, or that everything that was stored in a folder is there and right.
 
-    Every row is read and compared with its checksum and with the counts of rows. Nothing is changed without
-    --accept, and a server may use the folder meanwhile.
+    A server of the folder, or at the URL of its console, is asked for its health, also while it starts: its
+    store, the disk, where it listens, changes that are not on disk, and whether it drains. In JSON that is
+    one object with "ok" and "checks".
+
+    If no server runs for the folder, or with --stores, what is lost or damaged is named. Every row is read
+    and compared with its checksum and with the counts of rows. Nothing is changed without --accept, and a
+    server may use the folder meanwhile.
 
     A server does not start on a damaged store. If there is no copy to put back, --accept keeps the damaged
     one beside it under another name, leaves out the rows that are damaged, and makes the rest fit together.
     No server may use the folder then.
 
-    Exit statuses: 0 if all is whole, or is after --accept; 1 for a question that was answered with no; 65 if
-    anything is lost or damaged; 66 if there is no such folder or no store in it; 69 for --accept while a
-    server uses the folder; 74 if the disk can't be read, or has no room for the copy.
+    Exit statuses: 0 if the server is ready, or all is whole, or is after --accept; 1 for a question that was
+    answered with no; 65 if anything is lost or damaged; 66 if there is no such folder or no store in it; 69
+    if the server is not ready, is not there, or ended without a stop, and for --accept while a server uses
+    the folder; 74 if the disk can't be read, or has no room for the copy.
     """
 
     def run() -> None:
         if yes and not accept_loss:
             raise BadParameter("it answers the question of --accept", param_hint="--yes")
+        if server and (stores or accept_loss):
+            raise BadParameter("not together with --stores and --accept", param_hint="--server")
+        if is_url(place) and (stores or accept_loss):
+            raise BadParameter("--stores and --accept are for a folder")
+        if token_file is not None and not is_url(place):
+            raise BadParameter("--token-file is for a URL")
+        data, asks = Path(place), not (stores or accept_loss)
+        if asks and (is_url(place) or data.is_dir()):
+            report = health_of(place, token_file)
+            if report is not None:
+                show_health(report, as_json=as_json)
+                return
+        if server:
+            _stores(data)  # 66 for a folder without one
+            raise Unreachable(f"no server runs for {data}")
         if accept_loss:
             whole = [_accept(path, opened, as_json, yes=yes) for path, opened in _stores(data)]
         else:
@@ -76,6 +109,9 @@ def command(
             whole.append(_check_directory(data / DIRECTORY, as_json))
         if not all(whole):
             raise Exit(EX_DATAERR)
+        if asks and data.is_dir() and was_killed(data):
+            why = f"the server of {data} has ended without a stop, and is not back: start it again"
+            raise Unreachable(why)
 
     run_reporting_errors(run)
 

@@ -36,6 +36,7 @@ _PLACES: Final = {
     "policy": ("policy", "app"),
     "manage": ("managing.command", "command"),
     "check": ("check", "command"),
+    "drain": ("drain", "command"),
     "top": ("top", "command"),
     "exporter": ("exporter", "command"),
     "explain": ("explain", "command"),
@@ -74,8 +75,9 @@ _SUMMARIES: Final = {
     "policy": "Give many queues properties at once, by their names.",
     "manage": "See and steer the queues of another computer, a Windows server for example.",
     "check": (
-        "Check that everything that was stored in a folder is there and right; name what is lost or damaged."
+        "Check whether a server is ready, or that everything that was stored in a folder is there and right."
     ),
+    "drain": "Drain a server before a stop: nothing new begins, and what is under way ends.",
     "top": "Watch the queues, sessions and counters of a queue manager; q quits.",
     "exporter": "Export metrics of the queues of many computers, Windows or msmqwire, to Prometheus.",
     "explain": "Explain codes of MSMQ: what they mean, what usually causes them, and what to do.",

@@ -111,7 +111,8 @@ _OWN: Final = {
         r"msmqwire manage server7 --user 'HOME\anne' --password-file -",
         r"msmqwire manage server7 queue 'private$\orders' ';deadletter' --rpc-port 2103 --json",
     ),
-    "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept"),
+    "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept", "msmqwire check http://127.0.0.1:8180"),
+    "drain": ("msmqwire drain ./qm --timeout 30",),
     "top": ("msmqwire top --data ./qm", "msmqwire top --data ./qm --once --json"),
     "explain": (
         "msmqwire explain 0xC00E0027 -1072824283 NACK_BAD_DST_Q",

@@ -158,6 +158,10 @@ def attach(path: str | os.PathLike[str], *, create: bool = False) -> Attachment:
         path: the folder, DIR of ``msmqwire serve --data DIR``.
         create: create a queue manager, with the name of this computer, if the folder has none.
 
+    A program that has used a folder through its server does not open the store itself later, as that would
+    keep the server from starting again: without a server entering raises Unreachable then. One that is
+    starting is waited for.
+
     Entering raises the subclasses of StoreError: StoreMissing if the folder has no queue manager, StoreInUse
     if another process has its store open without serving it. It raises InvalidValue for unusable keys in the
     folder.

@@ -9,7 +9,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from msmqwire.errors import StoreInUse, Unreachable
@@ -19,6 +19,8 @@ from msmqwire.qm.runtime.served_requests import NotSent, ServedRequests
 from msmqwire.service.control.client import GONE, RETRY_S, STARTING_S, connection_closed
 
 T = TypeVar("T")
+_SERVED: Final[set[str]] = set()
+"""The folders that this program has reached through a server: their stores are for the next server."""
 
 
 class Requests(Protocol):
@@ -155,15 +157,23 @@ class LastingRequests:
 async def open_requests(path: str | os.PathLike[str], *, create: bool = False) -> LastingRequests:
     """Open the queues of a folder: through its server, or in its store if none runs.
 
+    A server that starts is waited for. A program that has reached the folder through a server before does not
+    open its store: it would keep the server from starting again.
+
     Raises as `msmqwire.qm.runtime.local.attach` does, and Unreachable if the other side is not a queue
-    manager.
+    manager, or the server that was there is not back.
     """
-    folder = DataFolder(path)
+    folder, real = DataFolder(path), os.path.realpath(path)
     until = time.monotonic() + STARTING_S
     while True:
         served = await ServedRequests.connect(folder)
         if served is not None:
-            return await LastingRequests.of(folder, served)
+            lasting = await LastingRequests.of(folder, served)
+            _SERVED.add(real)
+            return lasting
+        if real in _SERVED:
+            why = "this program has used it through one, and leaves its store to the next"
+            raise Unreachable(f"no server runs for {folder.path}: {why}")
         from msmqwire.qm.runtime.in_store_requests import InStoreRequests  # imports a whole queue manager
 
         try:

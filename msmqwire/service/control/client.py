@@ -96,21 +96,25 @@ class LocalBase:
         self.close()
 
 
-def server_of(folder: ServedFolder) -> Served | None:
-    """Connect to the server of a folder; return None if none is reachable."""
+def server_of(folder: ServedFolder, *, timeout_s: float | None = None) -> Served | None:
+    """Connect to the server of a folder; return None if none is reachable.
+
+    Without a timeout, in seconds, answers are awaited as long as the server runs.
+    """
     address = folder.control()
     if address is None:
         return None
     try:
         if address.path:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(timeout_s)
             try:
                 connection.connect(address.path)
             except OSError:
                 connection.close()
                 raise
         else:
-            connection = socket.create_connection(("127.0.0.1", address.port))
+            connection = socket.create_connection(("127.0.0.1", address.port), timeout_s)
     except OSError:
         return None
     return Served(connection, address.token, folder)

@@ -150,7 +150,7 @@ def test_nothing_in_the_schema_of_a_store_is_run(folder: Path, name: str, versio
 def test_a_folder_is_checked_while_it_is_served(folder: Path) -> None:
     with process(folder) as server, attach(folder) as local:
         put(local, ORDERS, *recoverable(b"later"))
-        assert checked(folder)[1]["served"]
+        assert json.loads(called("check", folder, "--stores").out)["served"]
         put(local, ORDERS, *recoverable(b"latest"))
         assert server.process.poll() is None
     assert checked(folder)[1]["served"] is False
