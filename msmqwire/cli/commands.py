@@ -44,6 +44,7 @@ _PLACES: Final = {
     "fuzz": ("fuzz", "command"),
     "key": ("key", "app"),
     "cert": ("cert", "app"),
+    "token": ("token", "app"),
 }
 """The module of each command, and its name there: a function, or a group."""
 _SUMMARIES: Final = {
@@ -87,6 +88,7 @@ _SUMMARIES: Final = {
     ),
     "key": "Administer the keys of a queue manager.",
     "cert": "Administer the certificates of users.",
+    "token": "Administer the tokens of the HTTP API.",
 }
 """The first sentence of the help of each command: a list of commands imports none of them.
 

@@ -28,6 +28,7 @@ from msmqwire.qm.protocols.interface import JoinedProtocol, TransferProtocol
 from msmqwire.qm.protocols.registry import registrations
 from msmqwire.qm.protocols.remote_read.configuration import RemoteReadConfiguration
 from msmqwire.qm.rules import recovery, stored_rows
+from msmqwire.qm.rules.api_tokens import ApiTokens
 from msmqwire.qm.rules.delivery_outcome import DeliveryOutcome
 from msmqwire.qm.rules.directory_events import DirectoryEvents
 from msmqwire.qm.rules.dispatch import Dispatch
@@ -70,6 +71,7 @@ class Core:
     Attributes:
         context: the model, the time and the settings.
         messages, queues, transactions, dispatch, directory, routing: the events of [MS-MQDMPR].
+        tokens: the tokens of the API.
         idempotency: the requests of clients that are carried out once.
         protocols: the protocols that transfer messages to and from other queue managers.
         binary: the protocol of [MS-MQQB].
@@ -155,6 +157,7 @@ class Core:
         self.sequence_identity = SequenceIdentity(context)
         self.history = History(context, self.messages.pool)
         self.incoming_sequences = IncomingSequences(context, self.messages.pool)
+        self.tokens = ApiTokens(context, stored)
         self.idempotency = IdempotencyKeys(context, stored)
         lookup = self.queues.lookup
         self.outcome = DeliveryOutcome(context, self.messages, lookup)
@@ -264,6 +267,7 @@ class Core:
         self.sequence_identity.restore(self._stored)
         self.history.restore(self._stored)
         self.incoming_sequences.restore(self._stored)
+        self.tokens.restore()
         self.idempotency.restore()
         for protocol in self.protocols:
             protocol.start(self._stored)

@@ -62,13 +62,18 @@ def _with_policies(db: sqlite3.Connection) -> None:
     _create(db, Table.POLICY)
 
 
+def _with_tokens(db: sqlite3.Connection) -> None:
+    """Version 9: tokens of the API are stored."""
+    _create(db, Table.TOKEN)
+
+
 def _create(db: sqlite3.Connection, table: Table) -> None:
     """Create a table, unless it is there: the version may be damaged."""
     sql = statement(table, integer_keys=INTEGER_KEYS)
     db.execute(sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS", 1))
 
 
-AFTER_CHECKSUMS: Final = frozenset({Table.IDEMPOTENCY, Table.POLICY})
+AFTER_CHECKSUMS: Final = frozenset({Table.IDEMPOTENCY, Table.POLICY, Table.TOKEN})
 """The tables that have come after the checksums."""
 
 
@@ -84,6 +89,7 @@ LAYOUT: Final = Layout(
         _with_deliveries,
         _with_idempotency,
         _with_policies,
+        _with_tokens,
     ),
     bulky=frozenset({Table.PACKET}),
 )

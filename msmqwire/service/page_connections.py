@@ -143,6 +143,12 @@ class PageConnections:
             del self._of_login[login]
         return True
 
+    def end_login(self, login: str) -> None:
+        """End all connections of a login at once."""
+        for connection in list(self._of_login.get(login, ())):
+            self._forget_login(connection)
+            connection.abort()
+
     def forget(self, connection: LimitedConnection) -> None:
         """Forget a connection that has ended."""
         self._forget_login(connection)

@@ -20,6 +20,7 @@ class Table(StoreTable):
     FORMER_STREAM = "former_stream"  # by stream of SRMP: the outgoing queue whose messages it once numbered
     INCOMING = "incoming"  # by sender and destination: the last transactional message accepted
     HISTORY = "history"  # by message identifier: when a recoverable message was received
+    TOKEN = "token"  # by digest of its secret: name and right of a token of the API
     IDEMPOTENCY = "idempotency"  # by hashes of a token and a key: the request that was carried out
     POLICY = "policy"  # by name: pattern, order and properties
 

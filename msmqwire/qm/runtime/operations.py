@@ -16,7 +16,7 @@ from msmqwire.qm.model.message import Message
 from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import ReadOutcome
 from msmqwire.qm.rules.unreadable import readable
-from msmqwire.qm.runtime import policies, queue_pages, queue_reports, queues
+from msmqwire.qm.runtime import policies, queue_pages, queue_reports, queues, token_operations
 from msmqwire.qm.runtime.activity import activity
 from msmqwire.qm.runtime.available import BATCH_BYTES, available, available_messages, check_read
 from msmqwire.qm.runtime.control_frames import answer_of
@@ -104,6 +104,9 @@ class LocalSession:
             "resend": self._resend,
             "refresh_keys": self._refresh_keys,
             "keep_peer_keys": self._keep_peer_keys,
+            "token_create": self._durably(token_operations.create),
+            "token_list": self._tokens,
+            "token_revoke": self._durably(token_operations.revoke),
         }
         self._drain.add(self)
 
@@ -178,6 +181,9 @@ class LocalSession:
 
     async def _list(self, request: Request) -> Answer:
         return {"queues": self._driver.read(queues.listed, self._core)}
+
+    async def _tokens(self, request: Request) -> Answer:
+        return {"tokens": self._driver.read(token_operations.listed, self._core)}
 
     async def _queues(self, request: Request) -> Answer:
         """Return some of the queues, with their changing figures."""

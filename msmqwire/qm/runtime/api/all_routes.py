@@ -14,12 +14,14 @@ from msmqwire.qm.runtime.api import (
     queue_endpoints,
     receive_endpoints,
     send_endpoints,
+    token_endpoints,
     transaction_endpoints,
     viewing_endpoints,
 )
 from msmqwire.qm.runtime.api.message_schemas import MESSAGE_SCHEMAS
 from msmqwire.qm.runtime.api.routes import RouteTable
 from msmqwire.qm.runtime.api.schemas import SCHEMAS
+from msmqwire.qm.runtime.api.token_endpoints import TOKEN_SCHEMAS
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.api.api import Api
@@ -34,6 +36,7 @@ _MODULES: Final = (
     queue_endpoints,
     receive_endpoints,
     send_endpoints,
+    token_endpoints,
     transaction_endpoints,
     viewing_endpoints,
 )
@@ -42,5 +45,6 @@ _MODULES: Final = (
 def all_routes(api: Api) -> RouteTable:
     """Return the table of all routes."""
     return RouteTable(
-        [route for module in _MODULES for route in module.routes(api)], SCHEMAS | MESSAGE_SCHEMAS
+        [route for module in _MODULES for route in module.routes(api)],
+        SCHEMAS | MESSAGE_SCHEMAS | TOKEN_SCHEMAS,
     )

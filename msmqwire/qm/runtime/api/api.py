@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from msmqwire.qm.runtime.api.all_routes import all_routes
+from msmqwire.qm.runtime.api.document import document
 from msmqwire.qm.runtime.api.guard import CALLER, Guard, not_authorized
 from msmqwire.qm.runtime.api.lists import Cursors
 from msmqwire.qm.runtime.api.message_sessions import MessageSessions
 from msmqwire.qm.runtime.api.problems import Problem
-from msmqwire.qm.runtime.api.routes import BASE, Reply, Route, RouteTable
+from msmqwire.qm.runtime.api.routes import BASE, Reply, Route
 from msmqwire.qm.runtime.api.tokens import Tokens
 from msmqwire.qm.runtime.console.options import ConsoleLimits
 from msmqwire.qm.runtime.console.samples import Samples
@@ -59,7 +60,7 @@ class Api:
         self.lists = Cursors()
         self._messaging: MessageSessions | None = None
         self.table = all_routes(self)
-        self.document = _document(self.table)
+        self.document = json.dumps(document(self.table), separators=(",", ":")).encode()
 
     @property
     def tokens(self) -> Tokens:
@@ -138,10 +139,3 @@ class Api:
     def last(request: web.Request, seconds: float) -> None:
         """Let the connection of a request with a token last for a number of seconds from now."""
         PageServer.logged_in(request, seconds, request[CALLER].key)
-
-
-def _document(table: RouteTable) -> bytes:
-    from msmqwire import __version__
-    from msmqwire.qm.runtime.api.document import document
-
-    return json.dumps(document(table, __version__), separators=(",", ":")).encode()

@@ -8,6 +8,8 @@ from msmqwire.qm.runtime.api.problems import CONTENT_TYPE
 from msmqwire.qm.runtime.api.routes import Route, RouteTable
 from msmqwire.qm.runtime.api.values import ref
 
+VERSION: Final = "1"
+"""The version of the API; members are added to it, none changes its meaning."""
 _NAMES: Final = {
     "queue": "The name of a queue, a subqueue or a format name, percent-encoded as a whole",
     "lookup_identifier": "The lookup identifier of a message",
@@ -36,8 +38,8 @@ with its `Origin` and, for changes, `X-CSRF-Token`. What changes something needs
 `--console-write`."""
 
 
-def document(table: RouteTable, version: str) -> dict[str, Any]:
-    """Return the document of a table, for a version of msmqwire."""
+def document(table: RouteTable) -> dict[str, Any]:
+    """Return the document of a table."""
     paths: dict[str, dict[str, Any]] = {}
     for route in table.routes:
         paths.setdefault(route.full_path, {})[route.method.lower()] = _operation(route)
@@ -45,7 +47,7 @@ def document(table: RouteTable, version: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "msmqwire",
-            "version": version,
+            "version": VERSION,
             "description": _ABOUT,
             "license": {"name": "MIT", "identifier": "MIT"},
         },

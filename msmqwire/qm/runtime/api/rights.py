@@ -1,22 +1,10 @@
-"""What a token allows, and who has shown one."""
+"""Who has shown a token, and what it allows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Right(StrEnum):
-    """What a token allows; each right includes those before it."""
-
-    READ = "read"
-    READ_WRITE = "read-write"
-    ADMINISTER = "administer"
-
-    def includes(self, other: Right) -> bool:
-        """Whether this right is as much as another one, or more."""
-        order = list(Right)
-        return order.index(self) >= order.index(other)
+from msmqwire.qm.rules.api_tokens import Right
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from msmqwire.ownership import write_secret
 from msmqwire.qm.runtime.api.api import Api
 from msmqwire.qm.runtime.api.guard import Guard, Handler, guarded_refusal
 from msmqwire.qm.runtime.api.logins import ConsoleLogins
+from msmqwire.qm.runtime.api.rights import Caller
 from msmqwire.qm.runtime.api.tokens import Tokens, new_token
 from msmqwire.qm.runtime.console.options import ConsoleOptions
 from msmqwire.qm.runtime.console.samples import Samples
@@ -28,6 +29,7 @@ from msmqwire.service.page_guard import add_headers
 from msmqwire.service.page_server import PageServer
 
 _PACKAGE: Final = "msmqwire"
+_LAST_ANSWER_S: Final = 0.5
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -56,7 +58,9 @@ class Console:
             ConsoleLogins(tokens, options.limits), tokens, cookie, options.names, write=options.write
         )
         self._samples, self._records = Samples(driver, options.limits), RecentRecords()
+        tokens.use(driver.core.tokens)
         self.api = Api(driver, self._guard, self._samples, self._records, options.limits, health)
+        tokens.on_revoked.append(self._revoked)
         self._started = False
 
     def _application(self) -> web.Application:
@@ -101,6 +105,11 @@ class Console:
                 self.token_file.unlink(missing_ok=True)
         self.api.close()
         await self.pages.stop()
+
+    def _revoked(self, caller: Caller) -> None:
+        """End the connections of a token that does not hold any more, once it has read its last answers."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(_LAST_ANSWER_S, self.pages.connections.end_login, caller.key)
 
 
 def _is_loopback(address: str) -> bool:
