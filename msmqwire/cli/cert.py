@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +10,12 @@ from click import BadParameter
 
 from msmqwire.cli.common import readable
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
+from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server
 from msmqwire.cli.options import Group, Option
-from msmqwire.errors import InvalidValue, StoreRefused
+from msmqwire.errors import StoreRefused
 from msmqwire.headers.security_descriptor import sid_bytes, sid_text
-from msmqwire.qm.runtime.key_ring import KeyRing
+from msmqwire.qm.runtime.certificate_rows import certificate_row, certificate_rows, register_read
+from msmqwire.qm.runtime.certificate_rows import register as register_in
 from msmqwire.qm.runtime.message_signers import (
     account_name,
     new_certificate,
@@ -25,7 +24,6 @@ from msmqwire.qm.runtime.message_signers import (
     sid_of,
 )
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN
-from msmqwire.qm.runtime.user_certificates import open_users, register_certificate, registered_certificates
 from msmqwire.service.credential_files import read_file
 
 app = Group("cert", "Administer the certificates of users.")
@@ -38,27 +36,6 @@ Cert = Annotated[Path, Option(metavar="FILE", help="The certificate, PEM or DER.
 _DIGEST_SIZE = 16
 _DAYS = 8 * 365
 _DAYS_MAX = 100 * 365
-
-
-def _row(der: bytes, sid: bytes | None, ring: KeyRing, own: Collection[bytes]) -> dict[str, Any]:
-    certificate = read_certificate(der)
-    return {
-        "digest": certificate.digest.hex(),
-        "sid": None if sid is None else sid_text(sid),
-        "subject": certificate.subject,
-        "serial": f"{certificate.serial:x}",
-        "not_before": time_text(certificate.not_before),
-        "not_after": time_text(certificate.not_after),
-        "key": der in own,
-        "revoked": certificate.digest in ring.revoked,
-    }
-
-
-def _register(data: Path, sid: bytes, der: bytes, groups: Sequence[bytes] = ()) -> None:
-    directory = open_users(data, create=True)
-    assert directory is not None, "it is made if it is missing"
-    with closing(directory):
-        register_certificate(directory, sid, der, groups)
 
 
 @app.command("create")
@@ -92,11 +69,11 @@ def create(
         own = new_certificate(sid_text(user), subject or account_name(), int(time.time()), days, bits)
         ring = file.change(lambda ring: ring.with_certificate(own))
         with file.exclusively():
-            _register(data, user, own.certificate)
+            register_in(data, user, own.certificate)
         tell_server(data)
         if out is not None:
             _write(out, own.certificate)
-        show_rows([_row(own.certificate, user, ring, {own.certificate})], as_json)
+        show_rows([certificate_row(own.certificate, user, ring, {own.certificate})], as_json)
 
     run_reporting_errors(run)
 
@@ -128,16 +105,12 @@ def register(
 
     def run() -> None:
         readable(cert)
-        user, certificate = sid_of(sid), read_certificate(read_file(cert))
+        user, content = sid_of(sid), read_file(cert)
         groups = [sid_bytes(text) for text in group or ()]
-        file = key_file(data, create=True)
-        with file.exclusively():
-            ring = file.read()
-            if certificate.digest in ring.revoked:
-                raise InvalidValue(f"{cert}: the certificate is revoked")
-            _register(data, user, certificate.der, groups)
+        key_file(data, create=True)
+        row = register_read(data, user, content, str(cert), groups)
         tell_server(data)
-        show_rows([_row(certificate.der, user, ring, _own(ring))], as_json)
+        show_rows([row], as_json)
 
     run_reporting_errors(run)
 
@@ -161,9 +134,15 @@ def revoke(
         number = known if cert is None else read_certificate(read_file(cert)).digest
         key_file(data).change(lambda ring: ring.with_revoked(number))
         tell_server(data)
-        show_rows([row for row in _rows(data) if row["digest"] == number.hex()], as_json)
+        show_rows([row for row in rows_of(data) if row["digest"] == number.hex()], as_json)
 
     run_reporting_errors(run)
+
+
+def rows_of(data: Path) -> list[dict[str, Any]]:
+    """Return the certificates of a folder. Raises StoreMissing for one that is not there."""
+    key_file(data)
+    return certificate_rows(data)
 
 
 def _digest(text: str) -> bytes:
@@ -180,24 +159,4 @@ def _digest(text: str) -> bytes:
 @app.command("list")
 def list_(data: Data, as_json: AsJson = False) -> None:
     """List the certificates that are registered or revoked."""
-    run_reporting_errors(lambda: show_rows(_rows(data), as_json))
-
-
-def _own(ring: KeyRing) -> set[bytes]:
-    return {own.certificate for own in ring.certificates}
-
-
-def _rows(data: Path) -> list[dict[str, Any]]:
-    ring = key_file(data).read()
-    rows, own = [], _own(ring)
-    directory = open_users(data)
-    if directory is not None:
-        with closing(directory):
-            rows = [_row(der, sid, ring, own) for sid, der in registered_certificates(directory)]
-    registered = {row["digest"] for row in rows}
-    unknown = dict.fromkeys(("sid", "subject", "serial", "not_before", "not_after"))
-    return rows + [
-        {"digest": digest.hex(), **unknown, "key": False, "revoked": True}
-        for digest in sorted(ring.revoked)
-        if digest.hex() not in registered
-    ]
+    run_reporting_errors(lambda: show_rows(rows_of(data), as_json))

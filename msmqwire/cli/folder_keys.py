@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,11 +44,6 @@ def tell_server(data: Path) -> None:
     if server is not None:
         with server:
             server.call("refresh_keys")
-
-
-def time_text(seconds: int) -> str:
-    """Return a time, seconds since 1970-01-01 UTC, as ISO 8601."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 def show_rows(rows: Sequence[dict[str, Any]], as_json: bool) -> None:

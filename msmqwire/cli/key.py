@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from click import BadParameter
 
 from msmqwire.cli.common import readable
 from msmqwire.cli.errors import run_reporting_errors
-from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server, time_text
+from msmqwire.cli.folder_keys import AsJson, Data, key_file, show_rows, tell_server
 from msmqwire.cli.options import Argument, Group, Option
 from msmqwire.constants import CryptographicProvider, KeyAlgorithm
 from msmqwire.names.nearest import unknown_name
 from msmqwire.qm.runtime.folder_security import private_key_of
-from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyRing, KeyUse, OwnKey
+from msmqwire.qm.runtime.key_ring import PROVIDERS, SHORT_NAMES, KeyUse
+from msmqwire.qm.runtime.key_rows import key_row, key_rows
 from msmqwire.qm.runtime.new_keys import BITS, BITS_MAX, BITS_MIN, new_key, own_keys
-from msmqwire.qm.runtime.peer_keys import public_keys, read_peer_keys
+from msmqwire.qm.runtime.peer_keys import read_peer_keys
 from msmqwire.service.credential_files import read_file, read_private
 
 app = Group("key", "Administer the keys of a queue manager.")
@@ -43,37 +44,6 @@ def _providers(names: list[str] | None) -> list[CryptographicProvider]:
     return [PROVIDERS[name] for name in dict.fromkeys(names or PROVIDERS)]
 
 
-def _row(own: OwnKey, *, current: bool) -> dict[str, Any]:
-    return {
-        "provider": SHORT_NAMES[own.provider],
-        "use": own.use.value,
-        "bits": private_key_of(own.private_key).key_size,
-        "created": time_text(own.created),
-        "current": current,
-        "peer": None,
-    }
-
-
-def _rows(ring: KeyRing) -> list[dict[str, Any]]:
-    rows, seen = [], set()
-    for own in ring.keys:
-        rows.append(_row(own, current=(own.provider, own.use) not in seen))
-        seen.add((own.provider, own.use))
-    for identifier, keys in ring.peers.items():
-        for provider, key in public_keys(keys).items():
-            rows.append(
-                {
-                    "provider": SHORT_NAMES[provider],
-                    "use": KeyUse.EXCHANGE.value,
-                    "bits": key.key_size,
-                    "created": None,
-                    "current": True,
-                    "peer": str(identifier),
-                }
-            )
-    return rows
-
-
 @app.command("create")
 def create(
     data: Data,
@@ -93,7 +63,7 @@ def create(
         keys = [own for use in KeyUse for own in own_keys(new_key(bits), use, chosen, now)]
         file.change(lambda ring: ring.with_keys(keys))
         tell_server(data)
-        show_rows([_row(own, current=True) for own in keys], as_json)
+        show_rows([key_row(own, current=True) for own in keys], as_json)
 
     run_reporting_errors(run)
 
@@ -124,11 +94,11 @@ def import_(
         if peer is not None:
             keys = read_peer_keys(read_file(file))
             ring = key_file(data, create=True).change(lambda ring: ring.with_peer(peer, keys))
-            rows = [row for row in _rows(ring) if row["peer"] == str(peer)]
+            rows = [row for row in key_rows(ring) if row["peer"] == str(peer)]
         else:
             own = own_keys(private_key_of(read_private(file)), use, chosen, int(time.time()))
             key_file(data, create=True).change(lambda ring: ring.with_keys(own))
-            rows = [_row(key, current=True) for key in own]
+            rows = [key_row(key, current=True) for key in own]
         tell_server(data)
         show_rows(rows, as_json)
 
@@ -138,7 +108,7 @@ def import_(
 @app.command("list")
 def list_(data: Data, as_json: AsJson = False) -> None:
     """List the keys of this queue manager, newest first, and those that it knows of other queue managers."""
-    run_reporting_errors(lambda: show_rows(_rows(key_file(data).read()), as_json))
+    run_reporting_errors(lambda: show_rows(key_rows(key_file(data).read()), as_json))
 
 
 @app.command("show")

@@ -28,6 +28,7 @@ class FolderSecurity:
 
     Attributes:
         configuration: the security configuration to open a queue manager with.
+        folder: the folder.
     """
 
     def __init__(self, folder: Path, readings: Readings = DEFAULT) -> None:
@@ -35,7 +36,8 @@ class FolderSecurity:
 
         Raises InvalidValue for unusable keys, and the subclasses of StoreError.
         """
-        self._folder, self._file, self._readings = folder, KeyFile(folder), readings
+        self.folder = folder
+        self._file, self._readings = KeyFile(folder), readings
         self._users = open_users(folder)
         try:
             self._ring = self._file.read()
@@ -46,7 +48,7 @@ class FolderSecurity:
 
     def read_again(self) -> None:
         """Read the folder again. Raises as the constructor does; then nothing has changed."""
-        ring, users = self._file.read(), self._users or open_users(self._folder)
+        ring, users = self._file.read(), self._users or open_users(self.folder)
         if ring != self._ring or users is not self._users:
             self._users = users
             self.configuration, self._ring = self._configured(ring, users), ring

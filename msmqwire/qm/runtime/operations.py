@@ -6,19 +6,17 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from msmqwire.constants import HResult, MessageClass
+from msmqwire.constants import HResult
 from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError, StoreError
 from msmqwire.names import FormatName
 from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
 from msmqwire.qm.model.enumerations import QueueAccessType
 from msmqwire.qm.model.message import Message
-from msmqwire.qm.model.positions import MessagePosition
 from msmqwire.qm.rules.read_results import ReadOutcome
-from msmqwire.qm.rules.unreadable import readable
 from msmqwire.qm.runtime import policies, queue_pages, queue_reports, queues, token_operations
 from msmqwire.qm.runtime.activity import activity
-from msmqwire.qm.runtime.available import BATCH_BYTES, available, available_messages, check_read
+from msmqwire.qm.runtime.available import BATCH_BYTES, available_messages, check_read
 from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.deliveries import TRANSACTIONAL
 from msmqwire.qm.runtime.engine_driver import EngineDriver
@@ -26,18 +24,16 @@ from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
-    SENDABLE,
     flag,
-    identifier_from,
     identifier_text,
     message_from,
     message_json,
-    not_transactional,
     number,
 )
 from msmqwire.qm.runtime.message_protection import protect
 from msmqwire.qm.runtime.peer_keys import peer_keys_from
 from msmqwire.qm.runtime.reasons import check_sent
+from msmqwire.qm.runtime.session_moves import SessionMoves, count_of
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_waited
 from msmqwire.qm.runtime.session_transactions import SessionTransactions, check_transactional
 from msmqwire.qm.runtime.subscriptions import Subscriptions
@@ -69,6 +65,7 @@ class LocalSession:
         self._transactions = SessionTransactions(driver, self._held, self._stop_readers)
         self._reads = SessionReads(driver, self._held, self._transactions, self._descriptor)
         self._subscriptions = Subscriptions(driver, self._held, sink, self._descriptor)
+        self._moves = SessionMoves(driver, self._transactions, self._descriptor, self._send_messages)
         self._closed = False
         self._drain = driver.drain
         self._operations: dict[str, Callable[[Request], Awaitable[Answer]]] = {
@@ -99,9 +96,10 @@ class LocalSession:
             "begin": self._transactions.begin,
             "commit": self._transactions.commit,
             "abort": self._transactions.abort,
-            "move": self._move,
+            "move": self._moves.move,
+            "put_back": self._moves.put_back,
             "send": self._send,
-            "resend": self._resend,
+            "resend": self._moves.resend,
             "refresh_keys": self._refresh_keys,
             "keep_peer_keys": self._keep_peer_keys,
             "token_create": self._durably(token_operations.create),
@@ -225,7 +223,7 @@ class LocalSession:
 
         With ``body_max`` only that number of bytes of each body is returned.
         """
-        count, wait, body_max = _count(request), _wait_ms(request), _body_max(request)
+        count, wait, body_max = count_of(request), _wait_ms(request), _body_max(request)
         descriptor = self._driver.call(self._descriptor, request, QueueAccessType.PEEK_ACCESS)
         after = request.get("after")
         wanted = request.get("lookup_identifier")
@@ -248,7 +246,7 @@ class LocalSession:
         messages by this request, unless it is not ``awaited``.
         """
         driver = self._driver
-        count, wait = _count(request), _wait_ms(request)
+        count, wait = count_of(request), _wait_ms(request)
         done, back = self._held.receipts_of(request)
         if self._held.room() + len(done) + len(back) <= 0:
             raise InvalidValue(f"{HELD_MAX} messages are taken and not ended", path="count")
@@ -347,66 +345,7 @@ class LocalSession:
         self._driver.call(security.use, self._core)
         return {}
 
-    # -- moving and sending -------------------------------------------------------------------------------
-
-    async def _move(self, request: Request) -> Answer:
-        """Move messages between a queue and its subqueues, in a transaction at its commit."""
-        moved = self._driver.call(self._move_messages, request, _count(request))
-        await self._driver.durable()
-        return {"moved": moved}
-
-    def _move_messages(self, request: Request, count: int) -> list[str]:
-        core = self._core
-        descriptor = self._descriptor(request, QueueAccessType.RECEIVE_ACCESS)
-        target = queues.move_target(core, descriptor, queues.text(request, "to"))
-        transaction = self._transactions.of(request)
-        if transaction is not None:
-            check_transactional(descriptor.queue, queues.text(request, "queue"))
-        moved: list[str] = []
-        for position in self._to_move(descriptor, request):
-            if len(moved) >= count:
-                break
-            moved.append(identifier_text(position.message.identifier))
-            core.messages.move(position, target, transaction)
-        return moved
-
-    def _to_move(self, descriptor: OpenQueueDescriptor, request: Request) -> Iterator[MessagePosition]:
-        """Yield the messages that a request means: one by its lookup identifier, or those available.
-
-        Raises QueueError if none has the lookup identifier, or another reader has that message.
-        """
-        if request.get("lookup_identifier") is not None:
-            assert descriptor.queue is not None, "it has just been opened"
-            yield queues.available_position(descriptor.queue, request)
-            return
-        identifier = None
-        if request.get("identifier") is not None:
-            identifier = identifier_from(queues.text(request, "identifier"))
-        for position in available(descriptor.queue, None):
-            message = None if identifier is None else readable(self._core.context, position)
-            if identifier is None or (message is not None and message.identifier == identifier):
-                yield position
-
-    async def _resend(self, request: Request) -> Answer:
-        """Send a message of a queue again, to another queue, and delete it: both or neither are durable."""
-        answer = self._driver.call(self._resend_message, request)
-        await self._driver.durable()
-        return answer
-
-    def _resend_message(self, request: Request) -> Answer:
-        descriptor = self._descriptor(request, QueueAccessType.RECEIVE_ACCESS)
-        source = descriptor.queue
-        assert source is not None, "it has just been opened"
-        position = queues.available_position(source, request)
-        name = queue_name(queues.text(request, "to"), self._core.queue_manager.computer_name)
-        target = self._core.queues.lookup.find(name)
-        queues.check_resend(source, target, position.message, request)
-        entry = {name: value for name, value in message_json(position.message).items() if name in SENDABLE}
-        if target is not None:
-            entry["delivery"] = TRANSACTIONAL if target.transactional else not_transactional(entry)
-        sent = self._send_messages({"to": str(name), "messages": [entry]})
-        self._core.messages.position_deleted(source, position, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
-        return sent
+    # -- sending --------------------------------------------------------------------------------------
 
     async def _send(self, request: Request) -> Answer:
         """Send messages; transactional ones of one request belong to one transaction.
@@ -494,10 +433,6 @@ def _message(entry: object, index: int, *, located: bool) -> Message:
 
 def _body_max(request: Request) -> int | None:
     return None if request.get("body_max") is None else number(request["body_max"], "body_max")
-
-
-def _count(request: Request) -> int:
-    return number(request.get("count", 1), "count", BATCH_MAX, 1)
 
 
 def _wait_ms(request: Request) -> int:

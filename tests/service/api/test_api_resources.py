@@ -221,7 +221,7 @@ def test_a_message_moves_to_a_subqueue_and_back_as_it_is(api: WithApi) -> None:
     assert (peeked(api.server.data, ORDERS), peeked(api.server.data, POISON)) == ([b"2"], [b"1"])
     (moved,) = identifiers(api, POISON)
     told = api.own.told("POST", path_of(POISON, "messages", moved, "requeue"))
-    assert told == {"requeued": [before], "to": ORDERS}
+    assert told == {"requeued": [before], "to": ORDERS, "kept": True}
     assert sorted(peeked(api.server.data, ORDERS)) == [b"1", b"2"]
 
 

@@ -8,6 +8,7 @@ from msmqwire.qm.runtime.api import (
     console_endpoints,
     document_endpoint,
     health_endpoints,
+    key_endpoints,
     manager_endpoints,
     message_endpoints,
     policy_endpoints,
@@ -18,6 +19,7 @@ from msmqwire.qm.runtime.api import (
     transaction_endpoints,
     viewing_endpoints,
 )
+from msmqwire.qm.runtime.api.key_endpoints import KEY_SCHEMAS
 from msmqwire.qm.runtime.api.message_schemas import MESSAGE_SCHEMAS
 from msmqwire.qm.runtime.api.routes import RouteTable
 from msmqwire.qm.runtime.api.schemas import SCHEMAS
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _MODULES: Final = (
     console_endpoints,
     document_endpoint,
+    key_endpoints,
     health_endpoints,
     manager_endpoints,
     message_endpoints,
@@ -46,5 +49,5 @@ def all_routes(api: Api) -> RouteTable:
     """Return the table of all routes."""
     return RouteTable(
         [route for module in _MODULES for route in module.routes(api)],
-        SCHEMAS | MESSAGE_SCHEMAS | TOKEN_SCHEMAS,
+        SCHEMAS | MESSAGE_SCHEMAS | TOKEN_SCHEMAS | KEY_SCHEMAS,
     )

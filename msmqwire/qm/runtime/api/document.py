@@ -13,6 +13,7 @@ VERSION: Final = "1"
 _NAMES: Final = {
     "queue": "The name of a queue, a subqueue or a format name, percent-encoded as a whole",
     "lookup_identifier": "The lookup identifier of a message",
+    "digest": "The digest of a certificate, in hexadecimal",
     "name": "A name",
     "transaction": "A transaction that was begun, and has not ended",
 }

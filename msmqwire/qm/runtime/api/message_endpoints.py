@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from msmqwire.constants import HResult
-from msmqwire.errors import QueueError
-from msmqwire.qm.model.elements import Queue, short_name
+from msmqwire.qm.model.elements import Queue
 from msmqwire.qm.model.message import Message
 from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.api.changes import change
@@ -17,7 +15,8 @@ from msmqwire.qm.runtime.api.rights import Right
 from msmqwire.qm.runtime.api.routes import Call, Parameter, Reply, Route
 from msmqwire.qm.runtime.api.values import Schema, ref
 from msmqwire.qm.runtime.api.viewing_endpoints import lookup_identifier
-from msmqwire.qm.runtime.message_json import message_json, name_text
+from msmqwire.qm.runtime.local_names import queue_name
+from msmqwire.qm.runtime.message_json import message_json
 
 if TYPE_CHECKING:
     from msmqwire.qm.runtime.api.api import Api
@@ -92,33 +91,28 @@ class _MessageEndpoints:
 
     async def move(self, call: Call) -> Reply:
         self._api.running.read(self._queue, call)
-        request = {"queue": call.parameters["queue"], **_identifier(call), "to": call.body["to"]}
-        return Reply(await change(self._api, call, "move", **request))
+        to = call.body["to"]
+        request = {"queue": call.parameters["queue"], **_identifier(call), "to": to}
+        if self._api.running.read(self._is_near, call, to):
+            return Reply(await change(self._api, call, "move", **request))
+        told = await change(self._api, call, "put_back", whole=True, **request)
+        return Reply({"moved": told["sent"]})
+
+    def _is_near(self, call: Call, to: str) -> bool:
+        """Return whether a move stays within a queue and its subqueues, which may be missing."""
+        source = self._queue(call)
+        name = queue_name(to, self._api.core.queue_manager.computer_name)
+        target = self._api.core.queues.lookup.find(name)
+        if target is None:
+            return True  # a subqueue, or an error
+        return (target.owner_queue or target) is (source.owner_queue or source)
 
     async def requeue(self, call: Call) -> Reply:
-        """Put a message back: out of a subqueue as it is, else as a new one to its destination."""
-        request = {"queue": call.parameters["queue"], **_identifier(call)}
-        op, to = self._api.running.read(self._way_back, call)
-        told = await change(self._api, call, op, **request, to=to)
-        return Reply({"requeued": told["moved" if op == "move" else "sent"], "to": to})
-
-    def _way_back(self, call: Call) -> tuple[str, str]:
-        """Return the operation that puts a message back, and the queue."""
-        source = self._queue(call)
-        main = source.owner_queue
-        is_subqueue = main is not None and source is not main.journal
-        to = call.body.get("to")
-        if to is None and is_subqueue:
-            assert main is not None, "a subqueue has a queue"
-            return "move", short_name(main)
-        if to is not None:
-            return "resend", str(to)
-        position = queues.available_position(source, {"queue": call.parameters["queue"], **_identifier(call)})
-        back = name_text(position.message.destination)
-        if back is None:
-            why = "the message names no queue that it was sent to: say to which"
-            raise QueueError(why, HResult.MQ_ERROR_INVALID_PARAMETER)
-        return "resend", back
+        """Put a message back: within this computer as it is, else as a new one."""
+        self._api.running.read(self._queue, call)
+        request = {"queue": call.parameters["queue"], **_identifier(call), **call.body}
+        told = await change(self._api, call, "put_back", **request)
+        return Reply({"requeued": told["sent"], "to": told["to"], "kept": told["kept"]})
 
 
 def _identifier(call: Call) -> dict[str, int]:
@@ -145,8 +139,16 @@ def routes(api: Api) -> list[Route]:
     moved: Schema = {"type": "object", "required": ["moved"], "properties": {"moved": names}}
     requeued: Schema = {
         "type": "object",
-        "required": ["requeued", "to"],
-        "properties": {"requeued": names, "to": _TO},
+        "required": ["requeued", "to", "kept"],
+        "properties": {
+            "requeued": names,
+            "to": _TO,
+            "kept": {
+                "type": "boolean",
+                "description": "Whether it is the same message, with identifier and signature; else it was "
+                "sent again as a new one, which has label, body and the like",
+            },
+        },
     }
     return [
         Route(
@@ -165,7 +167,7 @@ def routes(api: Api) -> list[Route]:
         ),
         Route(
             "POST", one + "/move", Right.READ_WRITE, "move_message",
-            "Move a message to a subqueue, which is made if it is missing, or back, as it is",
+            "Move a message as it is to another queue here; a subqueue of its own is made if it is missing",
             own.move, body={**to, "required": ["to"]}, answers={200: moved}, tag=_TAG,
         ),
         Route(
