@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from msmqwire.qm.runtime.api import (
     console_endpoints,
@@ -51,3 +51,18 @@ def all_routes(api: Api) -> RouteTable:
         [route for module in _MODULES for route in module.routes(api)],
         SCHEMAS | MESSAGE_SCHEMAS | TOKEN_SCHEMAS | KEY_SCHEMAS,
     )
+
+
+class _Nobody:
+    """Stands in for the API in a table that answers nothing."""
+
+    def __getattr__(self, name: str) -> _Nobody:
+        return self
+
+    def __call__(self, *args: object, **named: object) -> _Nobody:
+        return self
+
+
+def described_routes() -> RouteTable:
+    """Return the table of all routes without a server, for the documents that are made of it."""
+    return all_routes(cast("Api", _Nobody()))

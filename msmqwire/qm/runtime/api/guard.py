@@ -67,8 +67,8 @@ class Guard:
             response = await handler(request)
         except Exception as exc:
             known, response = SESSION in request or CALLER in request, _problem(exc)
-        if not known and not response.prepared:
-            response.force_close()
+        if not response.prepared and (not known or not request.content.is_eof()):
+            response.force_close()  # what is left of a body is not read
         return response
 
     async def _check(self, request: web.Request) -> bool:

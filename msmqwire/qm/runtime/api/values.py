@@ -141,14 +141,19 @@ class Checker:
             try:
                 self.check(one, value, path)
             except InvalidValue as exc:
-                refusals.append(exc)
-        if len(ones) - len(refusals) != 1:
-            # That which came furthest is about the form that was meant.
-            raise (
-                max(refusals, key=lambda exc: len(exc.path))
-                if refusals
-                else InvalidValue("more than one form fits", path=path)
-            )
+                refusals.append((_unlike(one, value), exc))
+        if len(ones) - len(refusals) > 1:
+            raise InvalidValue("more than one form fits", path=path)
+        if len(refusals) == len(ones):
+            raise min(refusals, key=lambda refusal: refusal[0])[1]  # about the form that was meant
+
+
+def _unlike(form: Schema, value: object) -> tuple[int, int]:
+    """Return how unlike a form a value is: its unknown and its missing members."""
+    if not isinstance(value, dict):
+        return 0, 0
+    unknown = value.keys() - form.get("properties", {}).keys()
+    return len(unknown), len(set(form.get("required", ())) - value.keys())
 
 
 def _member(path: str, name: str) -> str:
