@@ -117,7 +117,9 @@ def _messages(batch: int) -> list[dict[str, str]]:
 SIDES: Final = {"control channel": by_control, "API": by_api}
 
 
-async def rate(server: Server, side: str, batch: int, connections: int, seconds: float) -> tuple[float, float]:
+async def rate(
+    server: Server, side: str, batch: int, connections: int, seconds: float
+) -> tuple[float, float]:
     """Return messages a second, and microseconds of the server's processor for each."""
     asks = [await SIDES[side](server, batch) for _ in range(connections)]
     until = time.perf_counter() + seconds
@@ -140,7 +142,9 @@ async def rate(server: Server, side: str, batch: int, connections: int, seconds:
 
 def main() -> None:
     """Measure, and print a line for each number of messages in a request."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", type=int, default=16)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 
+_LONG_S: Final = 60.0
 _HEAD_END: Final = b"\r\n\r\n"
 
 
@@ -58,6 +59,7 @@ class LimitedConnection(PeerConnection):
         self._places, self._make_handler = places, make_handler
         self._handler: web.RequestHandler | None = None
         self._seconds = seconds
+        self._ends_at = 0.0
         self._bytes_left: int | None = bytes_max
         self._end_of_head = b""  # the last bytes passed on
         self._has_head = False
@@ -73,8 +75,14 @@ class LimitedConnection(PeerConnection):
         return True
 
     def last(self, seconds: float) -> None:
-        """End the connection after a number of seconds from now."""
-        self._after(seconds, self.abort)
+        """End the connection after a number of seconds from now, or a second less if they are many.
+
+        A connection with a login says so at each request: it would have a new timer each time.
+        """
+        ends_at = asyncio.get_running_loop().time() + seconds
+        if seconds < _LONG_S or not self._ends_at <= ends_at <= self._ends_at + 1:
+            self._ends_at = ends_at
+            self._after(seconds, self.abort)
 
     def logged_in(self, seconds: float, login: str) -> None:
         """Note a request with a login, whose client may send any number of bytes; last from now on."""

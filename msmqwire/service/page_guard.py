@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -65,10 +66,7 @@ class PageGuard:
         address, name = found.groups()
         if name is not None and name.lower().removesuffix(".") in self._names:
             return True
-        try:
-            return ip_address(address or name).version == (6 if address else 4)
-        except ValueError:
-            return False
+        return _is_address(address or name, 6 if address else 4)
 
     @staticmethod
     def check_origin(request: web.BaseRequest, *, asks_for_itself: bool = False) -> None:
@@ -88,6 +86,14 @@ class PageGuard:
         of_a_page = request.headers.get("Sec-Fetch-Site", "none" if reads else "same-origin")
         if given not in own or of_a_page not in (("same-origin", "none") if reads else ("same-origin",)):
             raise web.HTTPForbidden(text="the request is not of a page of this server")
+
+
+@lru_cache(maxsize=64)
+def _is_address(text: str, version: int) -> bool:
+    try:
+        return ip_address(text).version == version
+    except ValueError:
+        return False
 
 
 async def add_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:

@@ -56,7 +56,7 @@ def test_a_receipt_is_good_to_the_end_of_its_time() -> None:
     assert tokens.receive(tokens.ann, ORDERS)[0]["deliveries"] == 1
 
 
-def test_a_message_in_a_transaction_has_the_time_of_the_transaction() -> None:
+def test_a_message_in_a_transaction_has_the_time_of_that() -> None:
     tokens = VirtualTokens()
     tokens.send(tokens.ann, LEDGER, "a")
     transaction = tokens.run(tokens.of(tokens.ann).begin(100))
@@ -71,7 +71,7 @@ def test_a_message_in_a_transaction_has_the_time_of_the_transaction() -> None:
     assert refused(tokens, tokens.of(tokens.ann).commit(transaction)).status == 404
 
 
-def test_a_transaction_is_not_aborted_while_a_receive_waits_in_it() -> None:
+def test_a_transaction_is_not_aborted_while_a_receive_waits() -> None:
     tokens = VirtualTokens()
     ann = tokens.of(tokens.ann)
     transaction = tokens.run(ann.begin(1))

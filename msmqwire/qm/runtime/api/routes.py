@@ -263,6 +263,8 @@ def _decoded(segment: str, name: str) -> str:
 
 def _query(raw: str) -> dict[str, str]:
     """Return the parameters of a query. Raises InvalidValue."""
+    if not raw:
+        return {}
     try:
         pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX)
     except ValueError:

@@ -162,6 +162,8 @@ def _member(path: str, name: str) -> str:
 
 
 def _check_type(schema: Schema, types: str | list[str], value: object, path: str) -> None:
+    if isinstance(types, str) and _TYPES[types](value):
+        return
     wanted = [types] if isinstance(types, str) else types
     if not any(_TYPES[one](value) for one in wanted):
         raise InvalidValue(f"not {' or '.join(_NAMES[one] for one in wanted)}", path=path)
