@@ -34,6 +34,8 @@ _PLACES: Final = {
     "serve": ("serve", "command"),
     "queue": ("queue", "app"),
     "policy": ("policy", "app"),
+    "definitions": ("definitions", "app"),
+    "settings": ("settings", "app"),
     "manage": ("managing.command", "command"),
     "check": ("check", "command"),
     "drain": ("drain", "command"),
@@ -73,6 +75,8 @@ _SUMMARIES: Final = {
         "Run a queue manager: it keeps queues in a folder, and exchanges messages with other computers."
     ),
     "queue": "Administer the queues of a folder.",
+    "definitions": "Export and import queues, policies, certificates and settings.",
+    "settings": "Keep options of serve in its folder.",
     "policy": "Give many queues properties at once, by their names.",
     "manage": "See and steer the queues of another computer, a Windows server for example.",
     "check": (

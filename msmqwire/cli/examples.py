@@ -113,6 +113,9 @@ _OWN: Final = {
     ),
     "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept", "msmqwire check http://127.0.0.1:8180"),
     "drain": ("msmqwire drain ./qm --timeout 30",),
+    "definitions export": ("msmqwire definitions export ./qm > qm.json",),
+    "definitions import": ("msmqwire definitions import ./qm qm.json --dry-run",),
+    "settings set": ("msmqwire settings set ack_delay_ms=50 --host beta=10.0.0.5 --data ./qm",),
     "top": ("msmqwire top --data ./qm", "msmqwire top --data ./qm --once --json"),
     "explain": (
         "msmqwire explain 0xC00E0027 -1072824283 NACK_BAD_DST_Q",

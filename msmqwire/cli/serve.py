@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from click import BadParameter
+from click import BadParameter, get_current_context
+from click.core import ParameterSource
 from click.exceptions import Exit
 
 from msmqwire.cli.captures.readings import Reading, readings_of
@@ -44,6 +46,7 @@ from msmqwire.cli.serving import (
     stop_event,
     when_free,
 )
+from msmqwire.cli.settings import show_settings
 from msmqwire.cli.srmp_files import SrmpFiles, srmp_configuration
 from msmqwire.errors import InvalidValue, Unreachable
 from msmqwire.names.addresses import HTTP_PORTS
@@ -349,6 +352,15 @@ def command(
     pgm_rate: Annotated[
         int, Option(min=1000, max=1_000_000_000, help="Bytes a second sent to a multicast group.")
     ] = int(TXW_MAX_RTE),
+    print_settings: Annotated[
+        bool,
+        Option(
+            "--print-settings",
+            help="Print each setting, host and route, and whether it is of an option, of the folder or the "
+            "default; serve nothing.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, Option("--json", help="With --print-settings: one JSON object a line.")] = False,
     log: LogLevel = "info",
 ) -> None:
     """Run a queue manager: it keeps queues in a folder, and exchanges messages with other computers."""
@@ -359,6 +371,8 @@ def command(
         raise BadParameter("--tls-cert and --tls-key are for --https")
     if (console_write or console_name) and console is None:
         raise BadParameter("--console-write and --console-name are for --console")
+    if as_json and not print_settings:
+        raise BadParameter("--json is for --print-settings")
     if metrics_name and metrics is None:
         raise BadParameter("--metrics-name is for --metrics")
     check_host_names("--console-name", console_name)
@@ -395,7 +409,11 @@ def command(
         readings=readings_of(reading),
         overrides=address_overrides(host or [], remote_port, remote_ping_port),
         protocols={"multicast": _pgm_options(pgm, pgm_interface, pgm_ttl, pgm_rate)},
+        given=_given(set_values or ()),
     )
+    if print_settings:
+        run_reporting_errors(lambda: show_settings(options, as_json))
+        return
     by_http = HttpOptions(
         parse_endpoint(http, HTTP_PORT) if http else None,
         parse_endpoint(https, HTTPS_PORT) if https else None,
@@ -409,6 +427,21 @@ def command(
     files = SrmpFiles(redirections, http_sign_cert, http_sign_key, http_trust)
     files.check()
     run_reporting_errors(lambda: _run(options, by_http, (tls_cert, tls_key, tls_ca), files, rpc_users))
+
+
+_NAMED_OPTIONS: Final = {"relay": "relay", "memory": "memory", "max_connections": "connections"}
+"""The named values that options besides ``--set`` give, by parameter."""
+
+
+def _given(set_values: Iterable[str]) -> frozenset[str]:
+    """Return the names of the settings and limits that were given on the command line."""
+    context = get_current_context()
+    typed = {
+        name
+        for parameter, name in _NAMED_OPTIONS.items()
+        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+    }
+    return frozenset(typed | {text.partition("=")[0].strip() for text in set_values})
 
 
 def _pgm_options(text: str | None, interface: str | None, ttl: int, rate: int) -> PgmOptions:

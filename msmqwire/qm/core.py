@@ -122,7 +122,7 @@ class Core:
             hand_outs: where the messages that programs have are noted; in memory by default.
         """
         kept_before = recovery.kept_settings(stored)
-        kept = kept_before.changed_by(keep or KeptSettings())
+        self.kept_settings = kept = kept_before.changed_by(keep or KeptSettings())
         settings = kept.applied_to(settings or Settings())
         known = recovery.identifier(stored)
         manager = QueueManager(known if known != NULL_GUID else identifier)  # MQQB-3.1.3.2-17

@@ -101,13 +101,14 @@ class Queues(QueueStates):
         )
 
     def create(
-        self, template: Queue, *, skip_directory: bool = False
+        self, template: Queue, *, skip_directory: bool = False, number: int = 0
     ) -> tuple[int | DirectoryOperationResult, Queue | None]:
         """Create Queue: [MS-MQDMPR] 3.1.7.1.3.
 
         Args:
             template: iQueue: a queue with the defaults of `set_defaults`, then changed as desired.
             skip_directory: iSkipDirectory.
+            number: the unused PrivateQueueNumber of a private queue; 0 for the next one.
 
         Returns:
             MQ_OK and the queue, or an error and None: a DirectoryOperationResult where the directory does not
@@ -131,7 +132,8 @@ class Queues(QueueStates):
         queue.qualified_pathname = f"{host}{template.pathname[len(path.computer) :]}"  # DMPR-3.1.7.1.3-08
         queue.scope = QueueScope.ENTERPRISE
         if queue.queue_type is QueueType.PRIVATE and path.subqueue is None:  # DMPR-3.1.1.2-08
-            queue.private_queue_number = self.lookup.unused_private_number()  # DMPR-3.1.7.1.3-09
+            # DMPR-3.1.7.1.3-09
+            queue.private_queue_number = number or self.lookup.unused_private_number()
         if queue.queue_type is QueueType.PUBLIC and not skip_directory:  # DMPR-3.1.7.1.3-01, -12
             status = self._publish(queue)
             if status is not _SUCCESS:  # DMPR-3.1.7.1.3-11

@@ -23,6 +23,7 @@ _WITHOUT_EFFECT: Final = frozenset(
     {
         "status", "list", "queues", "activity", "show", "report", "peek", "read", "cancel", "open_cursor",
         "close_cursor", "subscribe", "begin", "abort", "refresh_keys", "keep_peer_keys", "health", "drain",
+        "definitions_export", "options_kept",
         "policy_list", "policy_show",
     }
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from logging import ERROR, WARNING
@@ -10,6 +11,7 @@ from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import ErrorReport, ReadCompleted
 from msmqwire.qm.runtime.drain import Drain
 from msmqwire.qm.runtime.folder_security import FolderSecurity
+from msmqwire.qm.runtime.kept_options import KeptOptions
 from msmqwire.qm.runtime.limits import Traffic
 from msmqwire.qm.runtime.refused import RefusalReports
 from msmqwire.service.clock import Clock
@@ -45,6 +47,8 @@ class EngineDriver(Driver[Guest]):
         self.core, self._rows = core, store
         self.security: FolderSecurity | None = None
         self.traffic: Traffic | None = None
+        self.kept = KeptOptions()
+        self.importing = asyncio.Lock()
         self.drain = Drain(core)
         self.reporter = RefusalReports(core.context.refusals)
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 QUOTA: Final = 8 << 30
 """Default quota of a new queue manager in bytes. The specification's QueueManagerQuota is 1 MiB."""
 LISTENING: Final = b"ListensAt"
+IMPORT_NOTE: Final = b"Import"
+"""The row with what an import of definitions has yet to change in keys and directory."""
 _LOCALHOST: Final = "localhost"
 _OF_LOCALHOST: Final = ("127.0.0.1", "::1")
 
@@ -131,6 +133,8 @@ def open_core(
             quota=quota,
             hand_outs=hand_outs,
         )
+    if store.row(Table.META, IMPORT_NOTE) is not None:
+        core.context.changes.delete(Table.META, IMPORT_NOTE)  # it has been done: see `finish_import`
     if listening is not None and listening != before:
         core.context.changes.put(Table.META, LISTENING, listening.encode())
     return core

@@ -27,8 +27,8 @@ class FolderSecurity:
     """Reads the keys and users of a folder, again when a command has changed them.
 
     Attributes:
-        configuration: the security configuration to open a queue manager with.
         folder: the folder.
+        configuration: the security configuration to open a queue manager with.
     """
 
     def __init__(self, folder: Path, readings: Readings = DEFAULT) -> None:

@@ -9,10 +9,12 @@ from typing import Any, Final, TypeVar
 
 from msmqwire.errors import StoreRefused
 from msmqwire.qm.runtime.data_folder import STORE, DataFolder
+from msmqwire.qm.runtime.definitions.key_definitions import finish_import
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.hand_out_file import hand_outs_of
+from msmqwire.qm.runtime.kept_options import KeptOptions
 from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.service.control.client import LocalBase
@@ -34,6 +36,7 @@ class InStore(LocalBase):
         self._loop = asyncio.new_event_loop()
         self._security: FolderSecurity | None = None
         try:
+            finish_import(self._store, folder.path)
             self._security = FolderSecurity(folder.path)
             name = stored_name(self._store) or check_name(default_name())
             self._driver, self._session = self._loop.run_until_complete(self._start(name))
@@ -50,7 +53,7 @@ class InStore(LocalBase):
             hand_outs=hand_outs_of(self._store),
         )
         driver = EngineDriver(core, self._store)
-        driver.security = self._security
+        driver.security, driver.kept = self._security, KeptOptions.read(self._store)
         driver.core.queues.take_offline()
         driver.start()
         return driver, LocalSession(driver, lasting=False)

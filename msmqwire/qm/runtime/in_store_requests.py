@@ -10,10 +10,12 @@ from typing import Any, Final
 from msmqwire.errors import MsmqError, StoreRefused, Unreachable
 from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.data_folder import STORE, DataFolder
+from msmqwire.qm.runtime.definitions.key_definitions import finish_import
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.hand_out_file import hand_outs_of
+from msmqwire.qm.runtime.kept_options import KeptOptions
 from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.runtime.pushed import Pushed, Subscribed
@@ -72,6 +74,7 @@ class InStoreRequests:
 
     def _start(self) -> None:
         name = stored_name(self._store) or check_name(default_name())
+        finish_import(self._store, self._folder)
         self._security = FolderSecurity(self._folder)
         core = open_core(
             self._store,
@@ -80,7 +83,7 @@ class InStoreRequests:
             hand_outs=hand_outs_of(self._store),
         )
         self._driver = driver = EngineDriver(core, self._store)
-        driver.security = self._security
+        driver.security, driver.kept = self._security, KeptOptions.read(self._store)
         driver.core.queues.take_offline()
         driver.broken.add_done_callback(self._broken)
         driver.start()

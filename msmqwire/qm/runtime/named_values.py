@@ -134,6 +134,12 @@ def with_named_values(settings: Settings, limits: Limits, texts: Iterable[str]) 
     return replace(settings, **changed[Settings]), replace(limits, **changed[Limits])
 
 
+def changed_values(values: Settings | Limits, defaults: Settings | Limits) -> frozenset[str]:
+    """Return the names of the values that differ from defaults."""
+    names = (field.name for field in fields(values))
+    return frozenset(name for name in names if getattr(values, name) != getattr(defaults, name))
+
+
 def _values(owner: type) -> Iterable[NamedValue]:
     meanings = _meanings(owner)
     types = typing.get_type_hints(owner)

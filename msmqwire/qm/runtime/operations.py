@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from msmqwire.constants import HResult
-from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError, StoreError
+from msmqwire.errors import InvalidName, InvalidValue, LocatedError, QueueError
 from msmqwire.names import FormatName
 from msmqwire.names.meant import wanted_format_name
 from msmqwire.qm.model.elements import OpenQueueDescriptor, OutgoingQueue, Transaction
@@ -20,7 +20,7 @@ from msmqwire.qm.runtime.available import BATCH_BYTES, available_messages, check
 from msmqwire.qm.runtime.control_frames import answer_of
 from msmqwire.qm.runtime.deliveries import TRANSACTIONAL
 from msmqwire.qm.runtime.engine_driver import EngineDriver
-from msmqwire.qm.runtime.folder_security import FolderSecurity
+from msmqwire.qm.runtime.folder_operations import FolderOperations
 from msmqwire.qm.runtime.held_messages import HELD_MAX, HeldMessages
 from msmqwire.qm.runtime.local_names import queue_name
 from msmqwire.qm.runtime.message_json import (
@@ -31,7 +31,6 @@ from msmqwire.qm.runtime.message_json import (
     number,
 )
 from msmqwire.qm.runtime.message_protection import protect
-from msmqwire.qm.runtime.peer_keys import peer_keys_from
 from msmqwire.qm.runtime.reasons import check_sent
 from msmqwire.qm.runtime.session_moves import SessionMoves, count_of
 from msmqwire.qm.runtime.session_reads import WAIT_MAX_MS, SessionReads, has_waited
@@ -100,11 +99,10 @@ class LocalSession:
             "put_back": self._moves.put_back,
             "send": self._send,
             "resend": self._moves.resend,
-            "refresh_keys": self._refresh_keys,
-            "keep_peer_keys": self._keep_peer_keys,
             "token_create": self._durably(token_operations.create),
             "token_list": self._tokens,
             "token_revoke": self._durably(token_operations.revoke),
+            **FolderOperations(driver).by_name(),
         }
         self._drain.add(self)
 
@@ -322,28 +320,6 @@ class LocalSession:
         for descriptor in self._open.values():
             self._core.queues.close(descriptor)
         self._open.clear()
-
-    # -- keys ---------------------------------------------------------------------------------------------
-
-    async def _refresh_keys(self, request: Request) -> Answer:
-        """Use the keys and users that a command has changed in the folder."""
-        return self._use_keys(lambda security: security.read_again())
-
-    async def _keep_peer_keys(self, request: Request) -> Answer:
-        """Encrypt for another queue manager with the given public keys, and keep them."""
-        identifier, keys = peer_keys_from(request)
-        return self._use_keys(lambda security: security.keep_peer_keys(identifier, keys))
-
-    def _use_keys(self, read: Callable[[FolderSecurity], None]) -> Answer:
-        security = self._driver.security
-        if security is None:
-            raise QueueError("there is no folder for its keys", HResult.MQ_ERROR_INVALID_PARAMETER)
-        try:
-            read(security)
-        except StoreError as exc:
-            raise QueueError(str(exc), HResult.MQ_ERROR_INSUFFICIENT_RESOURCES) from None
-        self._driver.call(security.use, self._core)
-        return {}
 
     # -- sending --------------------------------------------------------------------------------------
 

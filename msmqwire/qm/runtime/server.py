@@ -22,15 +22,18 @@ from msmqwire.qm.runtime import queues
 from msmqwire.qm.runtime.addresses import TCP_PORT, AddressOverrides
 from msmqwire.qm.runtime.console import ConsoleOptions
 from msmqwire.qm.runtime.data_folder import DataFolder
+from msmqwire.qm.runtime.definitions.key_definitions import finish_import
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import check_domain, check_name, default_name, open_core, stored_name
 from msmqwire.qm.runtime.folder_security import FolderSecurity
 from msmqwire.qm.runtime.hand_out_file import hand_outs_of
 from msmqwire.qm.runtime.health import Health, Stage
 from msmqwire.qm.runtime.joined import JoinedCarrier, configurations_of, transports_of
+from msmqwire.qm.runtime.kept_options import KeptOptions
 from msmqwire.qm.runtime.limits import Limits
 from msmqwire.qm.runtime.local import DISK_S
 from msmqwire.qm.runtime.metrics import Metrics
+from msmqwire.qm.runtime.named_values import changed_values, with_named_values
 from msmqwire.qm.runtime.rpc.network import RpcNetwork, RpcOptions
 from msmqwire.qm.runtime.served_session import ServedSession
 from msmqwire.qm.runtime.transport import TcpNetwork
@@ -92,6 +95,8 @@ class ServerOptions:
         overrides: how other computers are reached.
         protocols: options of the protocols that have joined, by the name of the protocol.
         control_tcp: whether the control channel is a TCP port instead of a Unix socket.
+        given: names of the settings and limits that were given, even if they are the defaults: the folder's
+            don't replace them. Those that differ from the defaults are given anyway.
     """
 
     data: Path
@@ -113,6 +118,16 @@ class ServerOptions:
     overrides: AddressOverrides = field(default_factory=AddressOverrides)
     protocols: Mapping[str, object] = field(default_factory=dict)
     control_tcp: bool = os.name == "nt"
+    given: frozenset[str] = frozenset()
+
+    def with_kept(self, kept: KeptOptions) -> ServerOptions:
+        """Return these options, with those that a folder keeps where none was given here."""
+        given = self.given | changed_values(self.settings, SETTINGS) | changed_values(self.limits, Limits())
+        texts = [f"{name}={text}" for name, text in kept.settings.items() if name not in given]
+        settings, limits = with_named_values(self.settings, self.limits, texts)
+        hosts = {**kept.hosts, **self.overrides.hosts}
+        overrides = replace(self.overrides, hosts=hosts)
+        return replace(self, settings=settings, limits=limits, overrides=overrides)
 
 
 class Server:
@@ -180,9 +195,9 @@ class Server:
         loop = asyncio.get_running_loop()
         core = await loop.run_in_executor(self._restoring, self._open, lock, transports)
         assert self._store is not None and self._security is not None, "they are open"  # noqa: PT018
-        store, security = self._store, self._security
+        store, security, options = self._store, self._security, self.options
         self.driver = driver = EngineDriver(core, store)
-        driver.security = security
+        driver.security, driver.kept = security, KeptOptions.read(store)
         self.network = TcpNetwork(driver, limits=options.limits, overrides=options.overrides)
         driver.register(self.network)
         driver.traffic = self.network.traffic
@@ -260,8 +275,9 @@ class Server:
 
     def _open(self, lock: StoreLock, transports: Transports) -> Core:
         """Open the store and the keys of the folder, in a thread, and return the core. Raises as `start`."""
-        options = self.options
         self._store = self.health.store = store = self._folder.open_locked(lock)
+        finish_import(store, self.options.data)
+        self.options = options = self.options.with_kept(KeptOptions.read(store))
         stored = stored_name(store)
         self.name = check_name(options.name or stored or default_name())
         if stored and stored.lower() != self.name.lower():

@@ -95,6 +95,17 @@ def registered_certificates(directory: EmbeddedDirectory) -> Iterator[Registered
             yield Registered(user.security_identifier, entry.Certificate)
 
 
+def registered_users(directory: EmbeddedDirectory) -> Iterator[tuple[bytes, bytes, list[bytes]]]:
+    """Yield SID, certificate and groups, as `registered_certificates` does."""
+    for user in _users(directory):
+        try:
+            entries = registered(user)
+        except MalformedPacket:
+            continue
+        for entry in entries:
+            yield user.security_identifier, entry.Certificate, user.groups
+
+
 def _user(directory: EmbeddedDirectory, sid: bytes) -> User:
     found = directory.read_directory("User", [("SecurityIdentifier", Operator.EQUALS, sid)]).object
     return found if isinstance(found, User) else User(NULL_GUID, security_identifier=sid)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from msmqwire.qm.runtime.api import (
     console_endpoints,
+    definition_endpoints,
     document_endpoint,
     health_endpoints,
     key_endpoints,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _MODULES: Final = (
     console_endpoints,
+    definition_endpoints,
     document_endpoint,
     key_endpoints,
     health_endpoints,

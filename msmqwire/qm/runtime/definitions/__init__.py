@@ -1,0 +1,1 @@
+"""Definitions: queues, policies, certificates, hosts, routes and settings of a folder as one JSON object."""
