@@ -150,7 +150,7 @@ _OWN: Final = {
     ),
     "cert list": ("msmqwire cert list --data ./qm", "msmqwire cert list --data ./qm --json"),
 }
-EXAMPLES: Final[dict[str, tuple[str, str]]] = _OWN | {
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = _OWN | {
     name: lines
     for protocol in protocols()
     if protocol.commands is not None
