@@ -33,6 +33,7 @@ AIM: Final = 0.6
 QUEUE: Final = "private$\\bench"
 BYTES: Final = 1024
 _ADDRESS: Final = "127.0.0.1"
+_MSMQWIRE: Final = (sys.executable, "-m", "msmqwire")
 _READ: Final = 1 << 16
 
 
@@ -165,7 +166,7 @@ def _compare(server: Server, batch: int, options: argparse.Namespace) -> None:
             measured = rate(server, side, batch, options.connections, options.seconds)
             found[side].append(asyncio.run(measured))
             subprocess.run(
-                [sys.executable, "-m", "msmqwire", "queue", "purge", QUEUE, "--yes", "--data", str(server.data)],
+                [*_MSMQWIRE, "queue", "purge", QUEUE, "--yes", "--data", str(server.data)],
                 cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
             )  # fmt: skip
     shares = [api[0] / control[0] for control, api in zip(*found.values(), strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 
 from msmqwire.qm.runtime.operations import LocalSession
 from tests.support.qm.api_client import ApiClient, WithApi, with_api
-from tests.support.running import LEDGER, ORDERS
+from tests.support.qm.event_client import EventStream
+from tests.support.running import LEDGER, ORDERS, until
 
 SMALL = "private$\\small"
 
@@ -116,6 +118,38 @@ def test_one_wrong_receipt_settles_nothing(api: WithApi, settled: dict[str, list
     assert (problem["name"], problem["path"]) == ("ReceiptUnknown", path)
     assert api.own.told("POST", "/settle", {"done": [got["receipt"]]}) == {"done": 1, "back": 0}
     assert api.own.told("POST", "/settle", {"done": [got["receipt"]]}, 409)["path"] == "done[0]"
+
+
+def named(api: WithApi, name: str) -> ApiClient:
+    told = {"name": name, "right": "read-write"}
+    return api.client(api.own.told("POST", "/tokens", told, 201)["token"])
+
+
+def test_receipts_and_transactions_of_others_are_unknown(api: WithApi) -> None:
+    ann, bob = named(api, "ann"), named(api, "bob")
+    send(ann, ORDERS, "a")
+    receipt = receive(ann, ORDERS)[0]["receipt"]
+    transaction = begun(ann)
+    assert bob.told("POST", "/settle", {"done": [receipt]}, 409)["name"] == "ReceiptUnknown"
+    assert bob.told("POST", f"/transactions/{transaction}/commit", status=404)["name"] == "TransactionEnded"
+    assert ann.told("POST", "/settle", {"done": [receipt]}) == {"done": 1, "back": 0}
+    for client in (ann, bob):
+        client.close()
+
+
+def test_revoking_a_token_returns_what_it_holds(api: WithApi) -> None:
+    ann = named(api, "ann")
+    send(ann, ORDERS, "a", "b")
+    receive(ann, ORDERS, settle_within_s=3600)
+    with EventStream(ann, ORDERS, "?settle_within_s=3600") as stream:
+        assert stream.message()["label"] == "b"
+        api.own.told("DELETE", "/tokens/ann", status=204)
+        back: list[dict[str, Any]] = []
+        until(lambda: back.extend(receive(api.own, ORDERS, count=5)) or len(back) == 2, "they are back")
+        assert sorted(labels(back)) == ["a", "b"]
+        with contextlib.suppress(ConnectionError, ValueError):  # aborted, or ended in order
+            assert stream.event() is None or stream.event() is None
+    ann.close()
 
 
 def test_a_receipt_that_is_there_twice_is_a_wrong_value(api: WithApi) -> None:

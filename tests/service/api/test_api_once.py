@@ -13,8 +13,8 @@ import pytest
 
 from tests.support import running
 from tests.support.qm.api_client import ApiClient, WithApi, with_api
-from tests.support.qm.console_client import Answer
-from tests.support.qm.killed_before_answer import FLAG, TOKEN
+from tests.support.qm.console_client import Answer, token_of
+from tests.support.qm.killed_before_answer import FLAG
 from tests.support.running import ADDRESS, LEDGER, ORDERS, process
 
 KEY = "Idempotency-Key"
@@ -150,7 +150,9 @@ def test_a_kill_before_the_answer_sends_nothing_twice(
         return process(data, "--console", f"{ADDRESS}:0", "--console-write", "--queue", queue)
 
     with served() as server:
-        client = ApiClient(ADDRESS, server.console_port, TOKEN)
+        own = ApiClient(ADDRESS, server.console_port, token_of(data))
+        token = own.told("POST", "/tokens", {"name": "test", "right": "read-write"}, 201)["token"]
+        client = ApiClient(ADDRESS, server.console_port, token)
         transaction = client.told("POST", "/transactions", status=201)["transaction"]
         commit = f"/transactions/{transaction}/commit"
         client.told("POST", "/messages", {**one("c", LEDGER), "transaction": transaction}, 201)
@@ -160,7 +162,7 @@ def test_a_kill_before_the_answer_sends_nothing_twice(
         assert server.process.wait(running.PATIENCE_S) == 9
     flag.unlink()
     with served() as server:
-        client = ApiClient(ADDRESS, server.console_port, TOKEN)
+        client = ApiClient(ADDRESS, server.console_port, token)
         again = ask(client, "send", told)
         assert (again.status, again.headers["Idempotency-Replayed"]) == (201, "true")
         assert ask(client, "commit", None, commit).status == 404  # aborted by the restart
@@ -176,7 +178,7 @@ def test_a_kill_before_the_answer_sends_nothing_twice(
         assert server.process.wait(running.PATIENCE_S) == 9
     flag.unlink()
     with served() as server:
-        client = ApiClient(ADDRESS, server.console_port, TOKEN)
+        client = ApiClient(ADDRESS, server.console_port, token)
         assert ask(client, "commit", None, commit).headers["Idempotency-Replayed"] == "true"
         assert labels(client, LEDGER) == ["a", "b", "d"]
         client.close()

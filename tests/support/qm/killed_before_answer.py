@@ -1,7 +1,7 @@
 """``python -m tests.support.qm.killed_before_answer``: a server that dies between a commit and its answer.
 
 While the file named by `FLAG` exists, the process ends, as by a kill, once messages of the API, or a
-transaction, are durable and before anybody is told. `TOKEN` holds at each start.
+transaction, are durable and before anybody is told.
 """
 
 from __future__ import annotations
@@ -11,18 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from msmqwire.cli import main
-from msmqwire.qm.runtime.api.rights import Caller, Right
 from msmqwire.qm.runtime.api.token_session import TokenSession
-from msmqwire.qm.runtime.api.tokens import Tokens
 
 FLAG: Final = "MSMQWIRE_TEST_KILLED_BEFORE_ANSWER"
-
-TOKEN: Final = "the token of the test"
-_CALLER: Final = Caller("test", Right.READ_WRITE, "the key of the test")
-
-
-def _with_token(find: Any) -> Any:
-    return lambda self, secret: _CALLER if secret == TOKEN else find(self, secret)
 
 
 def _dies(work: Any) -> Any:
@@ -38,5 +29,4 @@ def _dies(work: Any) -> Any:
 if __name__ == "__main__":
     TokenSession.send = _dies(TokenSession.send)  # type: ignore[method-assign]
     TokenSession.commit = _dies(TokenSession.commit)  # type: ignore[method-assign]
-    Tokens.find = _with_token(Tokens.find)  # type: ignore[method-assign]
     main()
