@@ -70,7 +70,7 @@ wheel: $(VENV)/.installed-dev
 
 # What is made of the declarations: readers and writers of structures and columns, parts of pages, the public API.
 GENERATE := generate/codec_code generate/columnar_code generate/judge_code pages/srmp_docs pages/settings_docs pages/floors_docs pages/support_docs \
-	pages/public_api
+	pages/public_api pages/api_docs
 
 generated: $(VENV)/.installed-dev
 	@for tool in $(GENERATE); do $(BIN)/python tools/$$tool.py || exit; done

@@ -149,6 +149,15 @@ _OWN: Final = {
         "msmqwire cert revoke --digest 00112233445566778899aabbccddeeff --data ./qm",
     ),
     "cert list": ("msmqwire cert list --data ./qm", "msmqwire cert list --data ./qm --json"),
+    "token create": (
+        "msmqwire token create monitor --right read --data ./qm",
+        "msmqwire token create orders --right read-write --data ./qm --json",
+    ),
+    "token list": ("msmqwire token list --data ./qm", "msmqwire token list --data ./qm --json"),
+    "token revoke": (
+        "msmqwire token revoke monitor --data ./qm",
+        "msmqwire token revoke orders --data ./qm --json",
+    ),
 }
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = _OWN | {
     name: lines

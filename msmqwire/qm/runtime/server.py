@@ -44,7 +44,6 @@ from msmqwire.service.disk import MIN_FREE, DiskRoom
 from msmqwire.service.endpoints import LOOPBACK, Endpoint
 from msmqwire.service.logs import log
 from msmqwire.service.page_connections import PageLimits
-from msmqwire.service.page_guard import PageGuard
 from msmqwire.service.page_server import PageServer
 from msmqwire.service.store.sqlite import SqliteStore
 
@@ -258,17 +257,20 @@ class Server:
         if options.console is not None:
             import msmqwire.qm.runtime.console.server  # noqa: F401 - now: later it would hold the loop up
 
-            guard = PageGuard("the console is", options.console.names, "--console-name")
+            guard = ("the console is", options.console.names, "--console-name")
             at, of_console = options.console.endpoint, _within(limits.console_pages(), opened)
             self.console = at[0], await self._first_pages("console", at, guard, of_console)
         if options.metrics is not None:
-            guard = PageGuard("the metrics are", options.metrics_names, "--metrics-name")
+            guard = ("the metrics are", options.metrics_names, "--metrics-name")
             self._metrics_port = await self._first_pages("metrics", options.metrics, guard, of_metrics)
 
-    async def _first_pages(self, name: str, at: Endpoint, guard: PageGuard, limits: PageLimits) -> int:
+    async def _first_pages(
+        self, name: str, at: Endpoint, guarded: tuple[str, tuple[str, ...], str], limits: PageLimits
+    ) -> int:
         from msmqwire.qm.runtime.health_pages import starting_pages
+        from msmqwire.service.page_guard import PageGuard  # with aiohttp, which few servers need
 
-        self._pages[name] = pages = starting_pages(name, self.health, guard, limits)
+        self._pages[name] = pages = starting_pages(name, self.health, PageGuard(*guarded), limits)
         port = await pages.bind(*at)
         pages.accept()
         return port

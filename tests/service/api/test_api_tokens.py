@@ -63,7 +63,7 @@ def test_a_name_in_use_is_409(api: WithApi, name: str) -> None:
         ({"name": "a", "right": "read", "token": "mine"}, "token"),
         ([], ""),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_a_token_that_can_not_be_is_400(api: WithApi, told: object, path: str) -> None:
     answer = api.own.ask("POST", "/tokens", told)

@@ -58,6 +58,7 @@ def document(table: RouteTable) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(table.schemas),
+            "responses": {_response_name(status): _problem(why) for status, why in _ERRORS.items()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -111,13 +112,18 @@ def _responses(route: Route) -> dict[str, Any]:
         responses[str(status)] = {"description": route.summary}
         if schema is not None:
             responses[str(status)]["content"] = {route.answer_type: {"schema": schema}}
-    for status, why in _ERRORS.items():
+    for status in _ERRORS:
         if str(status) not in responses and _can_be(status, route):
-            responses[str(status)] = {
-                "description": why,
-                "content": {CONTENT_TYPE: {"schema": ref("Problem")}},
-            }
+            responses[str(status)] = {"$ref": f"#/components/responses/{_response_name(status)}"}
     return responses
+
+
+def _response_name(status: int) -> str:
+    return f"Problem{status}"
+
+
+def _problem(why: str) -> dict[str, Any]:
+    return {"description": why, "content": {CONTENT_TYPE: {"schema": ref("Problem")}}}
 
 
 def _can_be(status: int, route: Route) -> bool:

@@ -13,7 +13,7 @@ from msmqwire.constants import HResult
 from msmqwire.errors import InvalidValue, QueueError
 from msmqwire.headers.security_descriptor import sid_bytes, sid_text
 from msmqwire.qm.runtime.api.changes import said
-from msmqwire.qm.runtime.api.lists import PAGING, list_schema
+from msmqwire.qm.runtime.api.lists import PAGING, Key, list_schema
 from msmqwire.qm.runtime.api.problems import Problem
 from msmqwire.qm.runtime.api.rights import Right
 from msmqwire.qm.runtime.api.routes import Call, Reply, Route
@@ -117,8 +117,8 @@ class _KeyEndpoints:
         rows = await self._in_folder(lambda folder: key_rows(KeyFile(folder).read()))
         own = [row for row in rows if row["peer"] is None]
         peers = [row for row in rows if row["peer"] is not None]
-        keyed = [([0, at], row) for at, row in enumerate(reversed(own))]
-        keyed += [([1, row["peer"], row["provider"]], row) for row in peers]  # type: ignore[list-item]
+        keyed: list[tuple[Key, dict[str, Any]]] = [([0, at], row) for at, row in enumerate(reversed(own))]
+        keyed += [([1, row["peer"], row["provider"]], row) for row in peers]
         told = self._api.lists.page(
             keyed, call.parameters, "keys", lambda pair: pair[0], lambda pair: pair[1]
         )
@@ -158,9 +158,7 @@ class _KeyEndpoints:
 
     async def certificates(self, call: Call) -> Reply:
         rows = await self._in_folder(certificate_rows)
-        told = self._api.lists.page(
-            rows, call.parameters, "certificates", lambda row: [row["digest"], row["sid"] or ""]
-        )
+        told = self._api.lists.page(rows, call.parameters, "certificates", _by_digest)
         return Reply(told)
 
     async def add_certificate(self, call: Call) -> Reply:
@@ -198,6 +196,10 @@ class _KeyEndpoints:
 
         await self._change(call, "certificate revoked", revoke, digest=digest)
         return Reply(status=204)
+
+
+def _by_digest(row: dict[str, Any]) -> Key:
+    return [row["digest"], row["sid"] or ""]
 
 
 def _guid(text: str, path: str) -> UUID:

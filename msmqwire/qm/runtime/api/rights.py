@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from msmqwire.qm.rules.api_tokens import Right
 
+__all__ = ["Caller", "Right"]
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
