@@ -82,7 +82,7 @@ _SUMMARIES: Final = {
     "check": (
         "Check whether a server is ready, or that everything that was stored in a folder is there and right."
     ),
-    "drain": "Drain a server before a stop: nothing new begins, and what is under way ends.",
+    "drain": "Drain a server before it is stopped: nothing new begins, and what is under way ends.",
     "top": "Watch the queues, sessions and counters of a queue manager; q quits.",
     "exporter": "Export metrics of the queues of many computers, Windows or msmqwire, to Prometheus.",
     "explain": "Explain codes of MSMQ: what they mean, what usually causes them, and what to do.",

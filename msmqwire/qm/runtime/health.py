@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from msmqwire.names.printable import format_endpoint
+from msmqwire.names.printable import counted, format_endpoint
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.service.disk import free_on_disk
 from msmqwire.service.endpoints import Endpoint
@@ -132,7 +132,7 @@ class Health:
         if driver is not None:
             if driver.broken.done():
                 return False, "can't be used any more: the log has more"
-            return True, f"restored in {self.restore_s:.1f} s; {driver.commits:,} commits since"
+            return True, f"restored in {self.restore_s:.1f} s; {counted(driver.commits, 'commit')} since"
         if self.store is None:
             return False, f"is being opened, for {self.restore_s:.0f} s"
         rows, read = self.store.rows_to_restore, self.store.rows_read

@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 from aiohttp import web
 
 from msmqwire.errors import InvalidValue
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.api.problems import Problem
 
 HELD_MAX: Final = 256 << 20
@@ -92,4 +93,4 @@ def _number(text: str) -> int | float:
 
 
 def _too_long(most: int) -> Problem:
-    return Problem(413, f"the body is longer than {most} bytes")
+    return Problem(413, f"the body is longer than {counted(most, 'byte')}")

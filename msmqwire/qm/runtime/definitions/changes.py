@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidName, InvalidValue, MsmqError, QueueError
+from msmqwire.names.printable import counted
 from msmqwire.qm.runtime.kept_options import KeptOptions
 from msmqwire.qm.runtime.key_ring import KeyRing
 
@@ -104,5 +105,7 @@ def text_of(item: Mapping[str, Any], name: str, path: str, longest: int = 1000) 
     """Return a member that is a text, not empty. Raises InvalidValue."""
     value = item.get(name)
     if not isinstance(value, str) or not 0 < len(value) <= longest:
-        raise InvalidValue(f"not a text of 1 to {longest:,} characters", path=f"{path}.{name}")
+        raise InvalidValue(
+            f"not a text of at most {counted(longest, 'character')}, or empty", path=f"{path}.{name}"
+        )
     return value
