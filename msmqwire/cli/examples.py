@@ -111,11 +111,38 @@ _OWN: Final = {
         r"msmqwire manage server7 --user 'HOME\anne' --password-file -",
         r"msmqwire manage server7 queue 'private$\orders' ';deadletter' --rpc-port 2103 --json",
     ),
-    "check": ("msmqwire check ./qm", "msmqwire check ./qm --accept", "msmqwire check http://127.0.0.1:8180"),
-    "drain": ("msmqwire drain ./qm --timeout 30",),
-    "definitions export": ("msmqwire definitions export ./qm > qm.json",),
-    "definitions import": ("msmqwire definitions import ./qm qm.json --dry-run",),
-    "settings set": ("msmqwire settings set ack_delay_ms=50 --host beta=10.0.0.5 --data ./qm",),
+    "check": ("msmqwire check ./qm --accept", "msmqwire check http://127.0.0.1:8180"),
+    "drain": ("msmqwire drain ./qm --timeout 30", "msmqwire drain ./qm --cancel"),
+    "definitions export": (
+        "msmqwire definitions export ./qm",
+        "msmqwire definitions export http://127.0.0.1:8180 --token-file admin.token",
+    ),
+    "definitions import": (
+        "msmqwire definitions import ./qm qm.json --dry-run",
+        "msmqwire definitions import http://127.0.0.1:8180 qm.json --token-file admin.token",
+    ),
+    "settings set": (
+        "msmqwire settings set ack_delay_ms=50 ping=yes --data ./qm",
+        "msmqwire settings set --host beta=10.0.0.5:1801 --data ./qm",
+    ),
+    "settings unset": (
+        "msmqwire settings unset ack_delay_ms --data ./qm",
+        "msmqwire settings unset beta --data ./qm",
+    ),
+    "settings list": ("msmqwire settings list --data ./qm", "msmqwire settings list --data ./qm --json"),
+    "policy set": (
+        "msmqwire policy set poison --pattern '*' --order 1 --delivery-limit 5 --data ./qm",
+        "msmqwire policy set small --pattern 'private$\\tmp*' --order 2 --quota 1024 --data ./qm",
+    ),
+    "policy list": ("msmqwire policy list --data ./qm", "msmqwire policy list --data ./qm --json"),
+    "policy show": (
+        "msmqwire policy show poison --data ./qm",
+        "msmqwire policy show small --data ./qm --json",
+    ),
+    "policy delete": (
+        "msmqwire policy delete poison --data ./qm",
+        "msmqwire policy delete small --data ./qm --json",
+    ),
     "top": ("msmqwire top --data ./qm", "msmqwire top --data ./qm --once --json"),
     "explain": (
         "msmqwire explain 0xC00E0027 -1072824283 NACK_BAD_DST_Q",
