@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from msmqwire.qm.core import Core
     from msmqwire.qm.runtime.console.server import Console
     from msmqwire.qm.runtime.joined import Transports
-    from msmqwire.service.page_guard import PageGuard
     from msmqwire.service.store.store_lock import StoreLock
 
 STOP_S: Final = 10.0
@@ -253,10 +252,6 @@ class Server:
 
     async def _answer_first(self) -> None:
         """Answer at the ports of the console and the metrics, before all else. Raises OSError."""
-        if self.options.console is None and self.options.metrics is None:
-            return
-        from msmqwire.service.page_guard import PageGuard  # aiohttp
-
         options, limits, opened = self.options, self.options.limits, OpenConnections()
         of_metrics = _within(limits.metrics_pages(), opened)
         if options.console is not None:
