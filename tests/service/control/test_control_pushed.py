@@ -320,6 +320,8 @@ def test_answers_have_records_if_they_are_asked_for(lines: Lines, server: InThre
     assert lines.read()["id"] == 10
     for frame, message in zip(frames, messages, strict=True):
         receipt = message.pop("receipt", None)
+        if receipt is not None:
+            message["deliveries"] += 1  # it was given back
         assert frame.subscription == 0
         assert frame.receipt == (0 if receipt is None else receipt + count)
         assert json.loads(json.dumps(ReceivedMessage.from_record(frame.record).to_json())) == message
