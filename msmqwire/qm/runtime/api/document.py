@@ -28,6 +28,7 @@ _ERRORS: Final = {
     413: "The body is too long",
     415: "The body is not JSON",
     421: "The server is not reached by this Host",
+    422: "An Idempotency-Key that came with another body before",
     429: "Too many requests",
     503: "The server starts, drains or ends",
     507: "A quota, or the disk, is full",
@@ -137,5 +138,7 @@ def _can_be(status: int, route: Route) -> bool:
     if status in (413, 415):
         return route.body is not None
     if status == 404:
-        return bool(route.names)
+        return bool(route.names) or route.body is not None
+    if status == 422:
+        return any(one.name == "Idempotency-Key" for one in route.parameters)
     return True

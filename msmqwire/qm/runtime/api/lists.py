@@ -19,7 +19,7 @@ from msmqwire.qm.runtime.api.values import Schema
 LIMIT_MAX: Final = 200
 """Limit of items of a page."""
 LIMIT_DEFAULT: Final = 50
-_CURSOR_MAX: Final = 4096
+_CURSOR_MAX: Final = 2048
 _MAC_BYTES: Final = 16
 PAGING: Final = (
     Parameter(
@@ -27,7 +27,11 @@ PAGING: Final = (
         {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
         "The most items of a page",
     ),
-    Parameter("cursor", {"type": "string", "maxLength": _CURSOR_MAX}, "`next` of the page before"),
+    Parameter(
+        "cursor",
+        {"type": "string", "pattern": "^[A-Za-z0-9_-]*$", "maxLength": _CURSOR_MAX},
+        "`next` of the page before",
+    ),
 )
 """The parameters of each list."""
 ItemT = TypeVar("ItemT")
@@ -58,7 +62,7 @@ class Cursors:
 
     def make(self, kind: str, key: Key) -> str:
         """Return the cursor behind the item with a key, of a kind of list."""
-        data = json.dumps(key).encode()
+        data = json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return urlsafe_b64encode(self._mac(kind, data) + data).decode().rstrip("=")
 
     def read(self, kind: str, cursor: str) -> Key:
@@ -71,7 +75,7 @@ class Cursors:
         if not hmac.compare_digest(mac, self._mac(kind, data)):
             why = "not a cursor of this list, or of an earlier run of the server: begin without one"
             raise InvalidValue(why, path="cursor")
-        key: Key = json.loads(data)
+        key: Key = json.loads(data.decode("utf-8", "surrogatepass"))
         return key
 
     def _mac(self, kind: str, data: bytes) -> bytes:
