@@ -32,6 +32,7 @@ TO_ORDERS = rf"DIRECT=OS:.\{ORDERS}"
 TO_LEDGER = rf"DIRECT=OS:.\{LEDGER}"
 AWAY = r"DIRECT=OS:away.invalid\private$\orders"
 QUEUE_KEYS = {
+    "delivery_limit", "poison", "policies", "time_to_live", "when_full",
     "queue", "kind", "messages", "bytes", "format_name", "identifier", "label", "transactional", "journal",
     "journal_messages", "quota", "journal_quota", "authenticated", "privacy", "base_priority", "type",
     "multicast", "subqueues", "open", "owner", "allow", "deny",
