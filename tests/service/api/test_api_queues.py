@@ -78,3 +78,17 @@ def test_another_method_is_405(api: WithApi) -> None:
 def test_a_path_that_is_not_there_is_404(api: WithApi, path: str) -> None:
     answer = api.own.ask("GET", path)
     assert (answer.status, answer.told["name"]) == (404, "NotFound")
+
+
+def test_queues_that_come_and_go_are_listed_at_once(api: WithApi) -> None:
+    """The sorted names are kept from one request to the next."""
+    before = [queue["queue"] for queue in api.own.told("GET", "/queues")["items"]]
+    first, second = "private$\\aaa", "private$\\zzz"
+    api.own.told("POST", "/queues", {"queue": first}, 201)
+    assert first in [queue["queue"] for queue in api.own.told("GET", "/queues")["items"]]
+    api.own.told("DELETE", "/queues/private%24%5Caaa", status=204)
+    api.own.told("POST", "/queues", {"queue": second}, 201)
+    after = [queue["queue"] for queue in api.own.told("GET", "/queues")["items"]]
+    assert sorted(after) == sorted([*before, second])
+    api.own.told("DELETE", "/queues/private%24%5Czzz", status=204)
+    assert [queue["queue"] for queue in api.own.told("GET", "/queues")["items"]] == before

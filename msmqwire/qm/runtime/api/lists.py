@@ -7,9 +7,11 @@ import json
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from heapq import nlargest, nsmallest
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from msmqwire.errors import InvalidValue
@@ -113,6 +115,21 @@ class Cursors:
         found = (nlargest if descending else nsmallest)(limit + 1, left, key=lambda pair: pair[0])
         shown = [show(item) for _, item in found[:limit]]
         return {"items": shown, "next": self.make(kind, found[limit - 1][0]) if len(found) > limit else None}
+
+    def page_of_sorted(
+        self,
+        items: Sequence[tuple[str, ItemT]],
+        parameters: dict[str, Any],
+        kind: str,
+        show: Callable[[ItemT], Any],
+    ) -> dict[str, Any]:
+        """Return a page of items that are sorted by their keys, which stand before them: see `page`."""
+        limit, after = parameters.get("limit", LIMIT_DEFAULT), self.after(parameters, kind)
+        begin = 0 if after is None else bisect_right(items, str(after), key=itemgetter(0))
+        found = items[begin : begin + limit]
+        more = begin + limit < len(items)
+        shown = [show(item) for _, item in found]
+        return {"items": shown, "next": self.make(kind, found[-1][0]) if more else None}
 
     def after(self, parameters: dict[str, Any], kind: str) -> Key | None:
         """Return the key behind which a page begins; None for the first page. Raises InvalidValue."""
