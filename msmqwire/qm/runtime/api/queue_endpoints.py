@@ -80,10 +80,14 @@ _CHANGE: Final[Schema] = {
 _NOTHING: Final[Schema] = {"type": "object", "additionalProperties": False}
 
 
+_Names = list[tuple[str, Queue]]
+"""Queues by their names in lower case, sorted."""
+
+
 class _QueueEndpoints:
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._by_name: dict[tuple[str, ...], list[tuple[str, Queue]]] = {}
+        self._by_name: dict[tuple[str, ...], _Names] = {}
         self._sorted_at: tuple[int, int | None] = (0, None)
 
     async def list(self, call: Call) -> Reply:
@@ -124,7 +128,7 @@ class _QueueEndpoints:
         )
         return Reply(told, headers={TOTAL: str(len(found))})
 
-    def _sorted_by_name(self, groups: tuple[str, ...]) -> list[tuple[str, Queue]]:
+    def _sorted_by_name(self, groups: tuple[str, ...]) -> _Names:
         """Return the queues of groups by name, sorted again only after one has come or gone.
 
         That takes milliseconds with thousands. The numbers of queues are never used again, and no queue of
