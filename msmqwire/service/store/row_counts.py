@@ -148,6 +148,7 @@ class Audit:
         self._db, self._table = db, table
         self._expected = load_count(db, table.value)
         self._rows = self._total = 0
+        self._last: Any = None
 
     def rows(self, batch: list[Any]) -> list[tuple[Key, bytes]]:
         """Return the rows of a batch that `statement` has read, which has their checksums or not.
@@ -165,6 +166,10 @@ class Audit:
                 check_table(self._db, self._table, self._expected)
                 raise
         self._rows += len(rows)
+        keys = [row[0] for row in rows]
+        if keys != sorted(keys) or (self._last is not None and keys and keys[0] <= self._last):
+            raise wrong_order(self._table)
+        self._last = keys[-1] if keys else self._last
         return rows
 
     @property
@@ -179,12 +184,21 @@ class Audit:
             check_table(self._db, self._table, self._expected)
 
 
+def wrong_order(table: StoreTable) -> WrongRows:
+    """Return the error of swapped pages: each row is whole, and is not found by its key."""
+    return WrongRows(f"the table {table.value} has rows in the wrong order")
+
+
 def check_table(db: sqlite3.Connection, table: StoreTable, expected: RowCount) -> None:
     """Read all rows of a table. Raises WrongRows for the first fault, and sqlite3.Error."""
     rows = summed = total = 0
     with closing(db.execute(statements(table).summed_rows)) as cursor:
+        last: Any = None
         for key, content, checksum in cursor:
             check_row(table, key, content, checksum, unsummed=expected.unsummed > 0)
+            if last is not None and key <= last:
+                raise wrong_order(table)
+            last = key
             rows += 1
             if checksum is not None:
                 summed, total = summed + 1, total + checksum

@@ -17,6 +17,7 @@ from msmqwire.qm.runtime.control_frames import Incoming
 from msmqwire.qm.runtime.engine_driver import EngineDriver
 from msmqwire.qm.runtime.folder import open_core
 from msmqwire.qm.runtime.hand_out_file import HandOutFile
+from msmqwire.qm.runtime.local import attach
 from msmqwire.qm.runtime.operations import LocalSession
 from msmqwire.qm.store import memory_store
 from tests.support.running import ORDERS, PATIENCE_S, called, message, process
@@ -304,5 +305,8 @@ def test_a_killed_server_counts_the_message_of_its_program(tmp_path: Path) -> No
         with suppress(msmqwire.Unreachable), queue.receiving(timeout=PATIENCE_S) as received:
             assert (received.deliveries, received.reason) == (0, None)
             server.kill()
-    with msmqwire.attach(tmp_path / "data") as manager:
-        assert manager.queue(ORDERS).peek().deliveries == 1
+    with attach(
+        tmp_path / "data"
+    ) as local:  # as another program: this one leaves the store to the next server
+        (message,) = local.call("peek", queue=ORDERS)["messages"]
+    assert message["deliveries"] == 1

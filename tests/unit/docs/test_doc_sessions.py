@@ -16,7 +16,7 @@ PAGES = {
     "index.md": 1,
     "adding-a-header.md": 3,
     "dead-letters.md": 15,
-    "definitions.md": 12,
+    "definitions.md": 11,
     "exporter.md": 10,
     "forwarding.md": 24,
     "gateway.md": 20,
