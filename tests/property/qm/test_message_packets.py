@@ -99,7 +99,8 @@ ALWAYS = {
 # Never in a packet: what only this queue manager knows, and the parts of SRMP; or written by others only.
 NOT_IN_PACKETS = {
     "allow_peek_when_locked", "application_deadletter_queue", "arrival_time", "authentication_level",
-    "deliveries", "encrypted", "expires", "lookup_identifier", "move_reason", "origin", "packet", "peer", "signature_type", "soap_compound_message",
+    "deliveries", "encrypted", "expires", "lookup_identifier", "move_reason",
+    "origin", "packet", "peer", "signature_type", "soap_compound_message",
     "soap_envelope", "transaction_identifier", "transaction_status_queue",
 }  # fmt: skip
 
