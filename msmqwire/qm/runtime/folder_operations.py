@@ -13,6 +13,7 @@ from msmqwire.durable import UNFOLLOWED
 from msmqwire.errors import InvalidValue, QueueError, StoreError
 from msmqwire.qm.runtime.definitions import importing, key_definitions
 from msmqwire.qm.runtime.definitions.changes import Plan
+from msmqwire.qm.runtime.definitions.importing import FolderKeys
 from msmqwire.qm.runtime.definitions.text import (
     SIZE_MAX,
     VERSION,
@@ -79,11 +80,17 @@ class FolderOperations:
     async def _export(self, request: Request) -> Answer:
         """Return the definitions; with private keys only if ``secrets``."""
         secrets = flag(request.get("secrets", False), "secrets")
-        driver = self._driver
-        found = driver.read(
-            lambda: importing.exported(self._core, self._folder, driver.kept, secrets=secrets)
-        )
+        driver, keys = self._driver, await self._keys()
+        found = driver.read(lambda: importing.exported(self._core, keys, driver.kept, secrets=secrets))
         return {"definitions": found}
+
+    async def _keys(self) -> FolderKeys:
+        """Read the keys and certificates of the folder. Raises QueueError."""
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(None, FolderKeys.read, self._folder)
+        except StoreError as exc:
+            raise QueueError(str(exc), HResult.MQ_ERROR_INSUFFICIENT_RESOURCES) from None
 
     async def _import(self, request: Request) -> Answer:
         """Import definitions all or nothing; return the changes, which ``dry_run`` only finds."""
@@ -91,12 +98,15 @@ class FolderOperations:
         definitions = await self._definitions(request)
         driver, core, folder = self._driver, self._core, self._folder
         async with driver.importing:
+            keys = await self._keys()
             if dry_run:
-                plan = driver.read(lambda: importing.planned(core, folder, driver.kept, definitions))
+                plan = driver.read(lambda: importing.planned(core, keys, driver.kept, definitions))
                 return {"changes": [change.to_json() for change in plan.changes]}
 
             def run() -> Plan:
-                found = importing.planned(core, folder, driver.kept, definitions)
+                found = importing.planned(core, keys, driver.kept, definitions)
+                if found.secrets and folder is None:
+                    raise InvalidValue("there is no folder for it", path=next(iter(found.secrets)))
                 importing.apply(found)
                 return found
 
@@ -104,12 +114,20 @@ class FolderOperations:
             driver.kept = plan.options
             await driver.durable()
             if plan.secrets and folder is not None:
-                loop = asyncio.get_running_loop()
-                await loop.run_in_executor(None, key_definitions.apply_secrets, plan.secrets, folder)
-                self._use_keys(lambda security: security.read_again())
-                driver.call(importing.finished, core)
-                await driver.durable()
+                await self._apply_secrets(plan, folder)
         return {"changes": [change.to_json() for change in plan.changes]}
+
+    async def _apply_secrets(self, plan: Plan, folder: Path) -> None:
+        """Change keys and directory as the commit has noted. Raises QueueError; the note stays then."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.run_in_executor(None, key_definitions.apply_secrets, plan.secrets, folder)
+        except StoreError as exc:
+            why = f"keys and certificates are imported at the next start, all else is done: {exc}"
+            raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES) from None
+        self._use_keys(lambda security: security.read_again())
+        self._driver.call(importing.finished, self._core)
+        await self._driver.durable()
 
     async def _definitions(self, request: Request) -> Mapping[str, Any]:
         """Return the definitions of a request, or of the file in the folder."""

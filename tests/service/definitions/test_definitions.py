@@ -275,3 +275,14 @@ def test_operations_of_the_control_channel(tmp_path: Path) -> None:
         answer = local.call("definitions_import", definitions=FULL)
         assert len(answer["changes"]) == len(CHANGES)
         assert local.call("definitions_export")["definitions"] == FULL
+
+
+def test_keys_that_can_not_be_read_end_the_request_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with served(options(data, ORDERS)):
+        (data / "keys.json").mkdir()
+        for words in (("export", data), ("import", data, tmp_path / "definitions.json")):
+            (tmp_path / "definitions.json").write_text(json.dumps(FULL))
+            assert called("definitions", *words).status in (65, 69, 74)
+        (data / "keys.json").rmdir()
+        assert [queue["queue"] for queue in exported(data)["queues"]] == [ORDERS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidName, InvalidValue, MsmqError, QueueError
@@ -43,7 +42,6 @@ class Plan:
 
     Attributes:
         core: the queue manager.
-        folder: its folder; None without one.
         ring: the keys of the folder.
         registered: by digest and SID of the certificates that are registered, the groups of their users.
         options: the options that the folder is to keep, as changed so far.
@@ -53,7 +51,6 @@ class Plan:
     """
 
     core: Core
-    folder: Path | None
     ring: KeyRing
     registered: dict[tuple[str, str], list[str]]
     options: KeptOptions

@@ -8,9 +8,9 @@ commit has changed nothing, after it the next start does the rest.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msmqwire.errors import InvalidValue
 from msmqwire.qm.model.tables import Table
@@ -50,18 +50,32 @@ _CHECKS: Final[Mapping[str, Callable[[Plan, list[Any], str], None]]] = {
 """The lists of definitions, in the order in which they are imported."""
 
 
-def exported(core: Core, folder: Path | None, kept: KeptOptions, *, secrets: bool) -> dict[str, Any]:
-    """Return the definitions of a queue manager; with private keys if `secrets`.
+class FolderKeys(NamedTuple):
+    """The keys of a folder, and the certificates that are registered in it."""
 
-    Raises as `KeyFile.read` and the directory do.
-    """
-    ring = KeyRing() if folder is None else KeyFile(folder).read()
+    ring: KeyRing
+    registered: list[tuple[bytes, bytes, Sequence[bytes]]]
+
+    @classmethod
+    def read(cls, folder: Path | None) -> FolderKeys:
+        """Read them, outside of a queue manager, which a file that can't be read must not end.
+
+        Raises as `KeyFile.read` and the directory do.
+        """
+        if folder is None:
+            return cls(KeyRing(), [])
+        return cls(KeyFile(folder).read(), key_definitions.registered(folder))
+
+
+def exported(core: Core, keys: FolderKeys, kept: KeptOptions, *, secrets: bool) -> dict[str, Any]:
+    """Return the definitions of a queue manager; with private keys if `secrets`."""
+    ring = keys.ring
     found: dict[str, Any] = {
         VERSION_NAME: VERSION,
         "queues": queue_definitions.exported(core),
         "policies": policy_definitions.exported(core),
         "triggers": [],
-        "certificates": [] if folder is None else key_definitions.certificates(ring, folder, secrets=secrets),
+        "certificates": key_definitions.certificates(*keys, secrets=secrets),
         "routes": option_definitions.hosts(kept, routes=True),
         "hosts": option_definitions.hosts(kept, routes=False),
         "settings": option_definitions.settings(kept),
@@ -71,10 +85,10 @@ def exported(core: Core, folder: Path | None, kept: KeptOptions, *, secrets: boo
     return found
 
 
-def planned(core: Core, folder: Path | None, kept: KeptOptions, definitions: Mapping[str, Any]) -> Plan:
+def planned(core: Core, keys: FolderKeys, kept: KeptOptions, definitions: Mapping[str, Any]) -> Plan:
     """Return what an import of definitions would change, without changing anything.
 
-    Raises InvalidValue with the path of the first wrong item, as ``queues[7].quota``, and as `exported`.
+    Raises InvalidValue with the path of the first wrong item, as ``queues[7].quota``.
     """
     check_version(definitions)
     for name, items in definitions.items():
@@ -89,14 +103,10 @@ def planned(core: Core, folder: Path | None, kept: KeptOptions, definitions: Map
         raise InvalidValue(
             f"{count:,} items, and there may be {ITEMS_MAX:,}: divide the definitions", path=""
         )
-    ring = KeyRing() if folder is None else KeyFile(folder).read()
-    registered = {} if folder is None else key_definitions.names_of(key_definitions.registered(folder))
-    plan = Plan(core, folder, ring, registered, kept)
+    plan = Plan(core, keys.ring, key_definitions.names_of(keys.registered), kept)
     for name, check in _CHECKS.items():
         if name in definitions:
             check(plan, definitions[name], name)
-    if plan.secrets and folder is None:
-        raise InvalidValue("there is no folder for keys and certificates", path=next(iter(plan.secrets)))
     if plan.options != kept:
         plan.steps.append(_options_step(core, plan.options, kept))
     return plan

@@ -57,11 +57,13 @@ def registered(folder: Path) -> list[tuple[bytes, bytes, Sequence[bytes]]]:
         return list(registered_users(directory))
 
 
-def certificates(ring: KeyRing, folder: Path, *, secrets: bool) -> list[dict[str, Any]]:
+def certificates(
+    ring: KeyRing, found: Iterable[tuple[bytes, bytes, Sequence[bytes]]], *, secrets: bool
+) -> list[dict[str, Any]]:
     """Return the certificates of users, by digest; with their keys if `secrets`."""
     keys = {own.certificate: own.private_key for own in ring.certificates}
     items, known = [], set()
-    for sid, der, groups in registered(folder):
+    for sid, der, groups in found:
         digest = read_certificate(der).digest
         known.add(digest)
         item: dict[str, Any] = {
