@@ -98,6 +98,8 @@ class FolderOperations:
         definitions = await self._definitions(request)
         driver, core, folder = self._driver, self._core, self._folder
         async with driver.importing:
+            if driver.noted_import and folder is not None and not dry_run:
+                await self._apply_secrets(driver.noted_import, folder)  # its note would be replaced
             keys = await self._keys()
             if dry_run:
                 plan = driver.read(lambda: importing.planned(core, keys, driver.kept, definitions))
@@ -114,18 +116,20 @@ class FolderOperations:
             driver.kept = plan.options
             await driver.durable()
             if plan.secrets and folder is not None:
-                await self._apply_secrets(plan, folder)
+                driver.noted_import = plan.secrets
+                await self._apply_secrets(plan.secrets, folder)
         return {"changes": [change.to_json() for change in plan.changes]}
 
-    async def _apply_secrets(self, plan: Plan, folder: Path) -> None:
+    async def _apply_secrets(self, noted: Mapping[str, Any], folder: Path) -> None:
         """Change keys and directory as the commit has noted. Raises QueueError; the note stays then."""
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(None, key_definitions.apply_secrets, plan.secrets, folder)
+            await loop.run_in_executor(None, key_definitions.apply_secrets, noted, folder)
         except StoreError as exc:
             why = f"keys and certificates are imported at the next start, all else is done: {exc}"
             raise QueueError(why, HResult.MQ_ERROR_INSUFFICIENT_RESOURCES) from None
         self._use_keys(lambda security: security.read_again())
+        self._driver.noted_import = {}
         self._driver.call(importing.finished, self._core)
         await self._driver.durable()
 

@@ -286,3 +286,23 @@ def test_keys_that_can_not_be_read_end_the_request_alone(tmp_path: Path) -> None
             assert called("definitions", *words).status in (65, 69, 74)
         (data / "keys.json").rmdir()
         assert [queue["queue"] for queue in exported(data)["queues"]] == [ORDERS]
+
+
+def test_keys_that_could_not_be_written_are_written_before_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from msmqwire.errors import StoreRefused
+    from msmqwire.qm.runtime.definitions import key_definitions
+
+    data, write = tmp_path / "data", key_definitions.apply_secrets
+    revoked = [{**EMPTY, "certificates": [{"digest": f"{n:02x}" * 16, "revoked": True}]} for n in (1, 2)]
+
+    def refuse(*_: Any) -> None:
+        raise StoreRefused("no space", file="keys.json")
+
+    with served(options(data, ORDERS)):
+        monkeypatch.setattr(key_definitions, "apply_secrets", refuse)
+        assert imported(data, revoked[0]).status == 69
+        monkeypatch.setattr(key_definitions, "apply_secrets", write)
+        assert imported(data, revoked[1]).status == 0
+        assert [item["digest"] for item in exported(data)["certificates"]] == ["01" * 16, "02" * 16]
