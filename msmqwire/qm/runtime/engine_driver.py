@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from logging import ERROR, WARNING
+from typing import Any
 
 from msmqwire.qm.core import Core
 from msmqwire.qm.model.effects import ErrorReport, ReadCompleted
@@ -49,6 +50,7 @@ class EngineDriver(Driver[Guest]):
         self.traffic: Traffic | None = None
         self.kept = KeptOptions()
         self.importing = asyncio.Lock()
+        self.noted_import: Mapping[str, Any] = {}
         self.drain = Drain(core)
         self.reporter = RefusalReports(core.context.refusals)
         self._readers: dict[int, Callable[[ReadCompleted], None]] = {}
