@@ -31,6 +31,9 @@ class EngineDriver(Driver[Guest]):
         security: the keys and users of the folder; None if there is no folder.
         traffic: the counters of its TCP connections; None if there are none.
         drain: whether it drains before a stop, and what is held by then.
+        kept: the options that the folder keeps.
+        importing: held while definitions are imported.
+        noted_import: the changes of keys and directory that an import has noted and not made.
     """
 
     def __init__(
