@@ -176,7 +176,7 @@ def test_files_that_are_no_definitions(tmp_path: Path) -> None:
     assert imported(tmp_path / "none", EMPTY).status == 66
 
 
-def test_more_than_a_request_holds_is_handed_over_in_the_folder(data: Path) -> None:
+def test_large_definitions_are_handed_over_in_the_folder(data: Path) -> None:
     padding = {**EMPTY, "settings": [{"name": "ping", "value": True}]}
     file = data.parent / "definitions.json"
     file.write_text(json.dumps(padding) + " " * (20 << 20))
@@ -236,9 +236,7 @@ def test_a_server_uses_what_the_folder_keeps(tmp_path: Path) -> None:
         assert str(next(iter(server.server.options.overrides.routes))) == GUID
 
 
-def test_nothing_is_changed_if_the_queue_manager_refuses_a_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_changed_if_a_step_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from msmqwire.qm.rules.queues import Queues
 
     data = tmp_path / "data"
@@ -288,7 +286,7 @@ def test_keys_that_can_not_be_read_end_the_request_alone(tmp_path: Path) -> None
         assert [queue["queue"] for queue in exported(data)["queues"]] == [ORDERS]
 
 
-def test_keys_that_could_not_be_written_are_written_before_the_next(
+def test_unwritten_keys_are_written_before_the_next_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from msmqwire.errors import StoreRefused
